@@ -5,6 +5,7 @@ mod clients;
 mod kills;
 mod peers;
 mod supervisor;
+mod webhooks;
 
 use std::{
     io::Read,

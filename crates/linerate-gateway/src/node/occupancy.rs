@@ -82,39 +82,37 @@ impl Occupancy {
         }
     }
 
-    /// Records that a channel has a subscriber on a worker, which had none before. `is_move` tells
-    /// whether the subscriber comes from another process.
-    pub(super) fn channel_came(&self, channel: &ChannelName, worker: u16, is_move: bool) {
+    /// Records that a channel has a subscriber on a worker, which had none before.
+    pub(super) fn channel_came(&self, channel: &ChannelName, worker: u16) {
         if self.wants_channels.load(Ordering::Relaxed)
             && self.interest.load().includes_channel(channel)
         {
-            self.came(&Place::Channel(channel.clone()), worker, is_move);
+            self.came(&Place::Channel(channel.clone()), worker);
         }
     }
 
-    /// Records that a channel has lost its last subscriber on a worker. `is_move` tells whether the
-    /// subscriber goes to another process.
-    pub(super) fn channel_left(&self, channel: &ChannelName, worker: u16, is_move: bool) {
+    /// Records that a channel has lost its last subscriber on a worker.
+    pub(super) fn channel_left(&self, channel: &ChannelName, worker: u16) {
         if self.wants_channels.load(Ordering::Relaxed) {
-            self.left(&Place::Channel(channel.clone()), worker, is_move);
+            self.left(&Place::Channel(channel.clone()), worker);
         }
     }
 
     /// Records that a user is present in a channel with a client of this node. Clients without a
     /// user are not members.
-    pub(super) fn member_came(&self, channel: &ChannelName, user: &str, is_move: bool) {
+    pub(super) fn member_came(&self, channel: &ChannelName, user: &str) {
         if self.wants_members.load(Ordering::Relaxed)
             && !user.is_empty()
             && self.interest.load().includes_members(channel)
         {
-            self.came(&Place::Member(channel.clone(), user.into()), NODE, is_move);
+            self.came(&Place::Member(channel.clone(), user.into()), NODE);
         }
     }
 
     /// Records that the last client of a user on this node has left a channel.
-    pub(super) fn member_left(&self, channel: &ChannelName, user: &str, is_move: bool) {
+    pub(super) fn member_left(&self, channel: &ChannelName, user: &str) {
         if self.wants_members.load(Ordering::Relaxed) && !user.is_empty() {
-            self.left(&Place::Member(channel.clone(), user.into()), NODE, is_move);
+            self.left(&Place::Member(channel.clone(), user.into()), NODE);
         }
     }
 
@@ -123,15 +121,15 @@ impl Occupancy {
         self.wants_members.load(Ordering::Relaxed)
     }
 
-    fn came(&self, place: &Place, worker: u16, is_move: bool) {
-        let must_store = self.table.lock().came(place, worker, is_move);
+    fn came(&self, place: &Place, worker: u16) {
+        let must_store = self.table.lock().came(place, worker);
         if must_store {
             self.changed.notify_one();
         }
     }
 
-    fn left(&self, place: &Place, worker: u16, is_move: bool) {
-        let waits = self.table.lock().left(now(), place, worker, is_move);
+    fn left(&self, place: &Place, worker: u16) {
+        let waits = self.table.lock().left(now(), place, worker);
         if waits {
             self.changed.notify_one();
         }
@@ -222,9 +220,7 @@ impl Occupancy {
             Ok(turns) => {
                 self.table.lock().stored(&changes);
                 for (change, is_turn) in changes.into_iter().zip(turns) {
-                    // A broker that no other node shares does not know that clients have moved to
-                    // another process.
-                    if is_turn && (self.broker.stores_presence() || !change.has_moved) {
+                    if is_turn {
                         self.tell(change.place, change.is_occupied);
                     }
                 }

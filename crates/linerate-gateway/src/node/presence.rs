@@ -84,18 +84,11 @@ impl Presence {
         }
     }
 
-    /// Records that a client has joined a channel, or, with `is_move`, that another process has
-    /// handed it over.
-    pub(super) fn came(
-        &self,
-        channel: ChannelName,
-        info: &Arc<ClientInfo>,
-        is_announced: bool,
-        is_move: bool,
-    ) {
+    /// Records that a client has joined a channel.
+    pub(super) fn came(&self, channel: ChannelName, info: &Arc<ClientInfo>, is_announced: bool) {
         let mut here = self.here.lock();
         here.join(channel.clone(), info.clone());
-        self.occupancy.member_came(&channel, &info.user, is_move);
+        self.occupancy.member_came(&channel, &info.user);
         drop(here);
         let change = PresenceChange {
             channel,
@@ -105,16 +98,15 @@ impl Presence {
         self.record(change, is_announced);
     }
 
-    /// Records that a client has left a channel, or, with `is_move`, that another process has taken
-    /// it over.
-    pub(super) fn left(&self, channel: ChannelName, member: Member, is_move: bool) {
+    /// Records that a client has left a channel.
+    pub(super) fn left(&self, channel: ChannelName, member: Member) {
         let Some(info) = member.presence else {
             return;
         };
         let mut here = self.here.lock();
         here.leave(channel.as_str(), &info.client);
         if self.occupancy.wants_members() && here.clients_of(channel.as_str(), &info.user) == 0 {
-            self.occupancy.member_left(&channel, &info.user, is_move);
+            self.occupancy.member_left(&channel, &info.user);
         }
         drop(here);
         let change = PresenceChange {
@@ -130,7 +122,7 @@ impl Presence {
         let here = self.here.lock();
         for channel in here.channels() {
             for info in here.members(channel.as_str()) {
-                self.occupancy.member_came(channel, &info.user, false);
+                self.occupancy.member_came(channel, &info.user);
             }
         }
     }

@@ -98,7 +98,7 @@ impl Shard {
     pub(super) fn report_channels(&self, occupancy: &Occupancy) {
         let channels = self.channels.iter();
         for (channel, _) in channels.filter(|(_, local)| local.hold.is_some()) {
-            occupancy.channel_came(channel, self.index, false);
+            occupancy.channel_came(channel, self.index);
         }
     }
 

@@ -67,19 +67,20 @@ impl Prepared {
     /// # Errors
     /// The client disconnected, or the subscription was ended.
     pub(crate) fn finish(self, reply_bytes_max: usize) -> Result<Subscribed, SubscribeError> {
+        let is_announced = self.subscribe.is_announced;
         let (worker, client) = (self.worker.clone(), self.client);
         let channel = self.subscribe.channel.clone();
-        let subscribed = self.activate(reply_bytes_max, false)?;
+        let subscribed = self.activate(reply_bytes_max, is_announced)?;
         worker.tell_subscribed(client, &channel);
         Ok(subscribed)
     }
 
-    /// Activates the subscription. With `is_move`, it continues one of another process, and others
-    /// are not told that the client has joined.
+    /// Activates the subscription. `is_announced` tells whether others are told that the client has
+    /// joined.
     fn activate(
         mut self,
         reply_bytes_max: usize,
-        is_move: bool,
+        is_announced: bool,
     ) -> Result<Subscribed, SubscribeError> {
         let worker = Arc::clone(&self.worker);
         let Some((hold, mut history)) = self.found.take() else {
@@ -93,12 +94,11 @@ impl Prepared {
             }
         }
         let recovered = Recovered::new(subscribe, history, reply_bytes_max);
-        let which = (self.client, self.subscription);
-        let subscribed = worker.finish(which, subscribe, hold, recovered, is_move)?;
+        let subscribed =
+            worker.finish(self.client, self.subscription, subscribe, hold, recovered)?;
         if let Some(info) = &subscribe.presence {
-            let (channel, presence) = (subscribe.channel.clone(), &worker.node.presence);
-            let is_announced = subscribe.is_announced && !is_move;
-            presence.came(channel, info, is_announced, is_move);
+            let channel = subscribe.channel.clone();
+            worker.node.presence.came(channel, info, is_announced);
         }
         self.is_pending = false;
         worker.inbox.wake();
@@ -140,7 +140,7 @@ impl Worker {
         subscribe: Subscribe,
     ) -> Result<(), SubscribeError> {
         let prepared = self.prepare(client, subscribe).await?;
-        prepared.activate(usize::MAX, true)?;
+        prepared.activate(usize::MAX, false)?;
         Ok(())
     }
 
@@ -255,11 +255,11 @@ impl Worker {
     /// Sends what is in `recovered`, then what was buffered.
     fn finish(
         &self,
-        (client, subscription): (ClientId, SubscriptionId),
+        client: ClientId,
+        subscription: SubscriptionId,
         subscribe: &Subscribe,
         hold: InterestGuard,
         recovered: Recovered,
-        is_move: bool,
     ) -> Result<Subscribed, SubscribeError> {
         let mut shard = self.shard();
         let shard = &mut *shard;
@@ -275,11 +275,9 @@ impl Worker {
         member.is_announced = subscribe.is_announced;
         let footprint = footprint(channel, member.presence.as_deref());
         member.share.set(footprint);
-        let was_empty = local.hold.is_none();
-        local.hold.get_or_insert(hold);
-        if was_empty || is_move {
-            let occupancy = &self.node.occupancy;
-            occupancy.channel_came(channel, self.index, is_move);
+        if local.hold.is_none() {
+            local.hold = Some(hold);
+            self.node.occupancy.channel_came(channel, self.index);
         }
         if subscribe.follows {
             local.followers.get_or_insert_default().insert(client);

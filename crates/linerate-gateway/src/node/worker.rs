@@ -98,11 +98,6 @@ impl Worker {
 
     /// Removes a client and ends its subscriptions. Does nothing if the client is unknown.
     pub(crate) fn disconnect(&self, client: ClientId) {
-        self.remove(client, false);
-    }
-
-    /// Removes a client, which another process serves from now on if `is_move`.
-    fn remove(&self, client: ClientId, is_move: bool) {
         let mut shard = self.shard();
         let Some(gone) = shard.clients.remove(&client) else {
             return;
@@ -114,7 +109,7 @@ impl Worker {
             shard.unfollow(client, channel);
         }
         for channel in &emptied {
-            self.forget(&mut shard, channel, is_move);
+            self.forget(&mut shard, channel);
         }
         drop(shard);
         self.tell_disconnected(&gone);
@@ -122,7 +117,7 @@ impl Worker {
         counts.client_left(connection.user(), *connection.dialect);
         counts.unsubscribed(gone.channels.len());
         for (channel, member) in gone.channels {
-            self.node.presence.left(channel, member, is_move);
+            self.node.presence.left(channel, member);
         }
     }
 
@@ -141,12 +136,12 @@ impl Worker {
         }
         shard.unfollow(client, channel);
         if ended == Some(IsChannelEmpty(true)) {
-            self.forget(&mut shard, channel, false);
+            self.forget(&mut shard, channel);
         }
         drop(shard);
         if let Some(member) = member {
             self.node.counts.unsubscribed(1);
-            self.node.presence.left(channel.clone(), member, false);
+            self.node.presence.left(channel.clone(), member);
         }
         ended.is_some()
     }
@@ -198,7 +193,7 @@ impl Worker {
                 member.is_announced = false;
             }
         }
-        self.remove(client, true);
+        self.disconnect(client);
     }
 
     /// Ends this subscription, unless it has already ended.
@@ -254,12 +249,11 @@ impl Worker {
     }
 
     /// Cleans up after a channel has lost its last subscriber on this worker.
-    fn forget(&self, shard: &mut Shard, channel: &ChannelName, is_move: bool) {
+    fn forget(&self, shard: &mut Shard, channel: &ChannelName) {
         self.node.dispatcher.routes.remove(channel, self.index);
         let local = shard.channels.remove(channel);
         if local.is_some_and(|local| local.hold.is_some()) {
-            let occupancy = &self.node.occupancy;
-            occupancy.channel_left(channel, self.index, is_move);
+            self.node.occupancy.channel_left(channel, self.index);
         }
     }
 }

@@ -28,14 +28,14 @@ use crate::{
 
 /// How a client speaks to the server.
 #[derive(Clone, Copy, Debug)]
-enum Kind {
+pub(super) enum Kind {
     Centrifuge,
     Native,
     Raw,
 }
 
 /// A client that checks that each number follows the one before it.
-struct Follower {
+pub(super) struct Follower {
     ws: WebSocket,
     kind: Kind,
     /// `None` until the first number.
@@ -43,7 +43,7 @@ struct Follower {
 }
 
 impl Follower {
-    async fn open(address: SocketAddr, kind: Kind, is_compressed: bool) -> Self {
+    pub(super) async fn open(address: SocketAddr, kind: Kind, is_compressed: bool) -> Self {
         let mut options = linerate::Options::default();
         options.deflate = is_compressed.then(Deflate::default);
         let client = Client::new().with_options(options);
@@ -227,7 +227,7 @@ impl Source {
 }
 
 /// Replaces the running server. Returns the log of the old one.
-async fn take_turns(deploys: &Deploys, running: &mut Server, more: &[&str]) -> String {
+pub(super) async fn take_turns(deploys: &Deploys, running: &mut Server, more: &[&str]) -> String {
     let flags = deploys.flags(&[more, &["--takeover"]].concat());
     let started = spawn_blocking(move || {
         let flags: Vec<&str> = flags.iter().map(String::as_str).collect();

@@ -51,8 +51,6 @@ struct Entry {
     is_changed: bool,
     /// True if the place is in [`Table::vacant`].
     is_waiting: bool,
-    /// True if clients of the place came from another process or went to one.
-    has_moved: bool,
 }
 
 /// What is to be stored of a place.
@@ -60,8 +58,6 @@ struct Entry {
 pub(super) struct Change {
     pub(super) place: Place,
     pub(super) is_occupied: bool,
-    /// True if clients came from another process or went to one since the place was last stored.
-    pub(super) has_moved: bool,
 }
 
 impl Place {
@@ -111,7 +107,7 @@ impl Entry {
 
 impl Table {
     /// Records that a place has clients on a worker. Returns whether something is to be stored.
-    pub(super) fn came(&mut self, place: &Place, worker: u16, is_move: bool) -> bool {
+    pub(super) fn came(&mut self, place: &Place, worker: u16) -> bool {
         let entry = match self.entries.get_mut(place) {
             Some(entry) => entry,
             None => {
@@ -123,7 +119,6 @@ impl Table {
             entry.workers.push(worker);
         }
         entry.vacant_since = None;
-        entry.has_moved |= is_move;
         let must_store = !entry.is_stored && !entry.is_changed;
         if must_store {
             entry.is_changed = true;
@@ -133,12 +128,11 @@ impl Table {
     }
 
     /// Records that a place has no more clients on a worker. Returns whether something waits.
-    pub(super) fn left(&mut self, now: Instant, place: &Place, worker: u16, is_move: bool) -> bool {
+    pub(super) fn left(&mut self, now: Instant, place: &Place, worker: u16) -> bool {
         let Some(entry) = self.entries.get_mut(place) else {
             return false;
         };
         entry.workers.retain(|known| *known != worker);
-        entry.has_moved |= is_move;
         if !entry.workers.is_empty() || entry.vacant_since.is_some() {
             return false;
         }
@@ -208,12 +202,7 @@ impl Table {
             entry.is_changed = false;
             let is_occupied = entry.is_occupied(now);
             if is_occupied != entry.is_stored {
-                let has_moved = entry.has_moved;
-                changes.push(Change {
-                    place,
-                    is_occupied,
-                    has_moved,
-                });
+                changes.push(Change { place, is_occupied });
             } else if !is_occupied && !entry.is_waiting {
                 self.remove(&place);
             }
@@ -228,7 +217,6 @@ impl Table {
                 continue;
             };
             entry.is_stored = change.is_occupied;
-            entry.has_moved = false;
             if change.is_occupied || entry.is_changed {
                 continue;
             }
@@ -254,10 +242,10 @@ impl Table {
         }
     }
 
-    /// Removes all places and returns those that are stored and whose clients did not move.
+    /// Removes all places and returns those that are stored.
     pub(super) fn end(&mut self) -> Vec<Place> {
         let entries = std::mem::take(self).entries.into_iter();
-        let told = entries.filter(|(_, entry)| entry.is_stored && !entry.has_moved);
+        let told = entries.filter(|(_, entry)| entry.is_stored);
         told.map(|(place, _)| place).collect()
     }
 
@@ -310,7 +298,6 @@ mod tests {
         Change {
             place: place.clone(),
             is_occupied,
-            has_moved: false,
         }
     }
 
@@ -338,11 +325,11 @@ mod tests {
     #[test]
     fn a_place_is_occupied_from_the_first_worker_to_the_last_and_a_while_longer() {
         let (mut table, place, now) = (Table::default(), room(1), Instant::now());
-        assert!(table.came(&place, 0, false));
-        assert!(!table.came(&place, 1, false));
+        assert!(table.came(&place, 0));
+        assert!(!table.came(&place, 1));
         assert_eq!(store(&mut table, now), [change(&place, true)]);
-        assert!(!table.left(now, &place, 0, false));
-        assert!(table.left(now, &place, 1, false));
+        assert!(!table.left(now, &place, 0));
+        assert!(table.left(now, &place, 1));
         let almost = now + VACANT_MIN - Duration::from_millis(1);
         assert_eq!(store(&mut table, almost), []);
         assert_eq!(table.due(), Some(now + VACANT_MIN));
@@ -354,17 +341,17 @@ mod tests {
     #[test]
     fn a_client_that_returns_soon_changes_nothing() {
         let (mut table, place, now) = (Table::default(), room(1), Instant::now());
-        table.came(&place, 0, false);
+        table.came(&place, 0);
         store(&mut table, now);
         for second in [0, 2, 4, 6] {
             let now = now + Duration::from_secs(second);
-            table.left(now, &place, 0, false);
+            table.left(now, &place, 0);
             assert_eq!(store(&mut table, now + Duration::from_secs(1)), []);
-            table.came(&place, 0, false);
+            table.came(&place, 0);
         }
         let now = now + Duration::from_secs(7);
         assert_eq!(store(&mut table, now), []);
-        table.left(now, &place, 0, false);
+        table.left(now, &place, 0);
         let now = now + 2 * VACANT_MIN;
         assert_eq!(store(&mut table, now), [change(&place, false)]);
     }
@@ -372,11 +359,11 @@ mod tests {
     #[test]
     fn a_client_that_comes_while_a_vacant_place_is_stored_is_stored_afterwards() {
         let (mut table, place, now) = (Table::default(), room(1), Instant::now());
-        table.came(&place, 0, false);
+        table.came(&place, 0);
         store(&mut table, now);
-        table.left(now, &place, 0, false);
+        table.left(now, &place, 0);
         let changes = table.take(now + VACANT_MIN, 1);
-        table.came(&place, 0, false);
+        table.came(&place, 0);
         table.stored(&changes);
         let later = store(&mut table, now + VACANT_MIN);
         assert_eq!(later, [change(&place, true)]);
@@ -386,14 +373,14 @@ mod tests {
     fn a_change_that_failed_is_attempted_again_and_everything_after_a_loss() {
         let (mut table, now) = (Table::default(), Instant::now());
         for number in 0..3 {
-            table.came(&room(number), 0, false);
+            table.came(&room(number), 0);
         }
         let changes = table.take(now, 2);
         table.failed(changes.clone());
         assert_eq!(table.take(now, 2), changes);
         table.stored(&changes);
         store(&mut table, now);
-        table.left(now, &room(0), 0, false);
+        table.left(now, &room(0), 0);
         table.restore();
         let mut changes = store(&mut table, now);
         changes.sort_by_key(|change| change.place.name());
@@ -405,23 +392,14 @@ mod tests {
         let (mut table, now) = (Table::default(), Instant::now());
         let all = VACANT_MAX + 10;
         for number in 0..all {
-            table.came(&room(number), 0, false);
+            table.came(&room(number), 0);
             store(&mut table, now);
-            table.left(now, &room(number), 0, false);
+            table.left(now, &room(number), 0);
         }
         assert_eq!(store(&mut table, now).len(), 1);
         assert_eq!(table.len(), VACANT_MAX);
         store(&mut table, now + VACANT_MIN);
         assert_eq!((table.len(), table.bytes()), (0, 0));
-    }
-
-    #[test]
-    fn moved_clients_are_noted_until_they_are_stored() {
-        let (mut table, place, now) = (Table::default(), room(1), Instant::now());
-        table.came(&place, 0, true);
-        assert!(store(&mut table, now)[0].has_moved);
-        table.left(now, &place, 0, false);
-        assert!(!store(&mut table, now + VACANT_MIN)[0].has_moved);
     }
 
     #[test]
@@ -434,8 +412,8 @@ mod tests {
             let is_here = &mut here[number][worker];
             *is_here = !*is_here;
             match *is_here {
-                true => _ = table.came(&room(number), worker as u16, false),
-                false => _ = table.left(now, &room(number), worker as u16, false),
+                true => _ = table.came(&room(number), worker as u16),
+                false => _ = table.left(now, &room(number), worker as u16),
             }
             now += Duration::from_millis(rng.below(2_000) as u64);
             match rng.below(4) {
