@@ -11,6 +11,7 @@ mod requests;
 mod socketio;
 mod tag_filters;
 mod takeover;
+mod webhooks;
 
 pub use api::api;
 pub use backends::backends;
@@ -22,3 +23,4 @@ pub use requests::requests;
 pub use socketio::socketio;
 pub use tag_filters::tag_filters;
 pub use takeover::takeover;
+pub use webhooks::webhooks;

@@ -8,6 +8,7 @@
 //! | `encode` | batches as bytes |
 //! | `endpoint` | a webhook as configured |
 //! | `event` | what happened, and its JSON |
+//! | `fuzzing` | an entry point for fuzzers |
 //! | `interest` | of which channels and members webhooks want to be told |
 //! | `published` | publications of clients |
 //! | `queue` | the bounded queue of a webhook |
@@ -22,6 +23,8 @@ mod destination;
 mod encode;
 mod endpoint;
 mod event;
+#[cfg(fuzzing)]
+pub(crate) mod fuzzing;
 mod interest;
 mod published;
 mod queue;

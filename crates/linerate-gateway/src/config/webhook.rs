@@ -137,6 +137,8 @@ pub struct WebhookOptions {
     pub timeout: Duration,
     /// Maximum number of events in a batch.
     pub batch_max: usize,
+    /// Maximum memory of the events in a batch, in bytes, unless it is only one.
+    pub batch_bytes_max: usize,
     /// How long to wait for more events before a batch is sent.
     #[serde(rename = "batch_delay_ms", with = "unit::milliseconds")]
     pub batch_delay: Duration,
@@ -170,6 +172,7 @@ impl Default for WebhookOptions {
             secret: None,
             timeout: Duration::from_secs(5),
             batch_max: 100,
+            batch_bytes_max: 262_144,
             batch_delay: Duration::from_millis(100),
             queue_max: 100_000,
             queue_bytes_max: 32 << 20,
@@ -213,6 +216,7 @@ impl WebhookOptions {
         let millis = |duration: Duration| duration.as_millis() as u64;
         check.range("timeout_ms", millis(self.timeout), 10..=60_000);
         check.range("batch_max", self.batch_max, 1..=1_000);
+        check.range("batch_bytes_max", self.batch_bytes_max, 1_024..=16 << 20);
         check.range("batch_delay_ms", millis(self.batch_delay), 0..=60_000);
         check.range("queue_max", self.queue_max, 1..=10_000_000);
         check.range("queue_bytes_max", self.queue_bytes_max, 65_536..=1 << 30);
@@ -369,6 +373,10 @@ mod tests {
             (
                 &format!("{url}batch_max = 0"),
                 "webhook[0].batch_max = 0 must be between 1 and 1000",
+            ),
+            (
+                &format!("{url}batch_bytes_max = 1"),
+                "webhook[0].batch_bytes_max = 1 must be between 1024 and 16777216",
             ),
             (
                 &format!("{url}queue_bytes_max = 1"),

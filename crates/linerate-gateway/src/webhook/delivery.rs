@@ -164,7 +164,7 @@ impl Shared {
             }
             let batch = {
                 let mut queue = self.queue.lock();
-                let batch = queue.take(options.batch_max);
+                let batch = queue.take(options.batch_max, options.batch_bytes_max);
                 self.in_flight.store(batch.events.len(), Ordering::Relaxed);
                 batch
             };

@@ -177,7 +177,7 @@ mod tests {
         for happened in [first].into_iter().chain(all) {
             queue.push(Event::now(Some(who.clone()), happened));
         }
-        queue.take(usize::MAX)
+        queue.take(usize::MAX, usize::MAX)
     }
 
     fn parse(json: &[u8]) -> Value {
@@ -273,18 +273,30 @@ mod tests {
     }
 
     #[test]
+    fn data_is_nested_at_most_64_times() {
+        let nested = |depth: usize| -> &'static [u8] {
+            let text = "[".repeat(depth) + &"]".repeat(depth);
+            text.into_bytes().leak()
+        };
+        let batch = batch(vec![published("a", nested(64)), published("a", nested(65))]);
+        let body = parse(&document("node-1", &batch));
+        assert!(body["events"][1]["data"].is_array());
+        assert!(body["events"][2]["data_text"].is_string());
+    }
+
+    #[test]
     fn data_that_is_too_large_is_left_out() {
-        static LARGE: [u8; 262_145] = [b'x'; 262_145];
+        static LARGE: [u8; 65_537] = [b'x'; 65_537];
         let batch = batch(vec![
-            published("a", &LARGE[..262_144]),
+            published("a", &LARGE[..65_536]),
             published("a", &LARGE),
         ]);
         let body = parse(&document("node-1", &batch));
         assert_eq!(
             body["events"][1]["data_text"].as_str().unwrap().len(),
-            262_144
+            65_536
         );
-        assert_eq!(body["events"][2]["omitted_bytes"], 262_145);
+        assert_eq!(body["events"][2]["omitted_bytes"], 65_537);
     }
 
     #[test]

@@ -10,9 +10,12 @@ use serde_json::{Value, value::RawValue};
 use super::channel_json::as_text;
 use crate::protocol::{event_name, exceptions};
 
-/// The maximum size of the data that is told, in bytes. A batch must not become larger than most
-/// receivers accept.
-const DATA_BYTES_MAX: usize = 256 << 10;
+/// The maximum size of the data that is told, in bytes: the default of `client.message_bytes_max`. A
+/// batch must not become larger than receivers accept.
+const DATA_BYTES_MAX: usize = 64 << 10;
+
+/// The maximum depth of data that is told as JSON. Parsers allow about 100 for the whole batch.
+const DEPTH_MAX: usize = 64;
 
 /// A publication of a client.
 #[derive(Clone, Debug, Serialize)]
@@ -100,11 +103,21 @@ impl Data {
         // Receivers parse whole batches. A client must not stop them with data that their parser
         // refuses, such as 100,000 nested arrays, a number like 1e999 or half a surrogate pair. Our
         // own parser refuses them too, unless it skips values as it does for raw ones.
-        let is_ordinary = serde_json::from_str::<Value>(text).is_ok();
+        let parsed = serde_json::from_str::<Value>(text);
+        let is_ordinary = parsed.is_ok_and(|json| depth(&json) <= DEPTH_MAX);
         match RawValue::from_string(text.to_owned()) {
             Ok(json) if is_ordinary => Self::Json(json),
             _ => Self::Text(text.into()),
         }
+    }
+}
+
+/// Returns the number of arrays and objects that are within each other. The parser has limited it.
+fn depth(json: &Value) -> usize {
+    match json {
+        Value::Array(items) => 1 + items.iter().map(depth).max().unwrap_or_default(),
+        Value::Object(fields) => 1 + fields.values().map(depth).max().unwrap_or_default(),
+        _ => 0,
     }
 }
 

@@ -65,9 +65,16 @@ impl Queue {
         }
     }
 
-    /// Removes at most `count` of the oldest events, and what is to be told about dropped ones.
-    pub(super) fn take(&mut self, count: usize) -> Batch {
-        let count = count.min(self.events.len());
+    /// Removes at most `count` of the oldest events, which take at most `bytes_max` bytes unless it
+    /// is only one, and what is to be told about dropped ones.
+    pub(super) fn take(&mut self, count: usize, bytes_max: usize) -> Batch {
+        let mut bytes = 0;
+        let fits = |event: &&Event| {
+            bytes += event.bytes();
+            bytes <= bytes_max
+        };
+        let fitting = self.events.iter().take(count).take_while(fits).count();
+        let count = fitting.max(1).min(self.events.len());
         let first = self.first;
         let events: Vec<_> = self.events.drain(..count).collect();
         self.first += count as u64;
@@ -157,10 +164,23 @@ mod tests {
                 queue.push(event());
             }
             assert_eq!((queue.len(), queue.dropped_total()), (3, 2));
-            assert_eq!(summary(&queue.take(2)), (3, 2, 2));
-            assert_eq!(summary(&queue.take(2)), (5, 1, 0));
+            assert_eq!(summary(&queue.take(2, usize::MAX)), (3, 2, 2));
+            assert_eq!(summary(&queue.take(2, usize::MAX)), (5, 1, 0));
             assert_eq!((queue.len(), queue.bytes()), (0, 0));
         }
+    }
+
+    #[test]
+    fn a_batch_is_limited_in_bytes_but_has_at_least_one_event() {
+        let mut queue = queue(100, usize::MAX, &Budget::unbounded());
+        for _ in 0..5 {
+            queue.push(event());
+        }
+        let two = 2 * event().bytes();
+        assert_eq!(summary(&queue.take(100, two)), (1, 2, 0));
+        assert_eq!(summary(&queue.take(100, two - 1)), (3, 1, 0));
+        assert_eq!(summary(&queue.take(100, 0)), (4, 1, 0));
+        assert_eq!(summary(&queue.take(100, usize::MAX)), (5, 1, 0));
     }
 
     #[test]
@@ -173,7 +193,7 @@ mod tests {
         assert!(queue.bytes() <= 1 << 20, "{}", queue.bytes());
         assert_eq!(queue.len() as u64 + queue.dropped_total(), 20_000);
         assert!(queue.len() > 1_000, "{}", queue.len());
-        queue.take(usize::MAX);
+        queue.take(usize::MAX, usize::MAX);
         drop(queue);
         assert_eq!(budget.used_total(), 0);
     }

@@ -1,0 +1,7 @@
+//! Any bytes as a publication of a client of which webhooks are told.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use linerate_gateway::fuzzing;
+
+fuzz_target!(|data: &[u8]| fuzzing::webhooks(data));
