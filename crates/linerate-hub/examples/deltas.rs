@@ -62,7 +62,7 @@ impl Encode for Push {
         Ok(())
     }
 
-    fn seal(&self, bytes: Bytes, _messages: u32, _place: Option<Place<'_>>) -> Bytes {
+    fn seal(&self, bytes: Bytes, _batch: &Batch<'_>, _place: Option<Place<'_>>) -> Bytes {
         bytes
     }
 }

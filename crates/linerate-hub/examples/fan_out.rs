@@ -28,7 +28,7 @@ impl Encode for Concatenated {
         Ok(())
     }
 
-    fn seal(&self, bytes: Bytes, _messages: u32, _place: Option<Place<'_>>) -> Bytes {
+    fn seal(&self, bytes: Bytes, _batch: &Batch<'_>, _place: Option<Place<'_>>) -> Bytes {
         bytes
     }
 }

@@ -21,10 +21,10 @@ pub trait Encode: fmt::Debug + Send + Sync {
     /// appended to `out` is not used then.
     fn encode(&self, batch: &Batch<'_>, out: &mut Vec<u8>) -> Result<(), Unencodable>;
 
-    /// Makes a block from the bytes that [`encode`](Self::encode) has appended for `messages`
-    /// publications. `place` is its place among the blocks for the same subscriptions, if these are
+    /// Makes a block from the bytes that [`encode`](Self::encode) has appended for `batch`. `place`
+    /// is its place among the blocks for the same subscriptions, if these are
     /// [sequenced](crate::SubscriptionOptions::is_sequenced) and there are several.
-    fn seal(&self, bytes: Bytes, messages: u32, place: Option<Place<'_>>) -> Self::Block;
+    fn seal(&self, bytes: Bytes, batch: &Batch<'_>, place: Option<Place<'_>>) -> Self::Block;
 
     /// Creates the state of a sequence of blocks. The default is none.
     fn sequence(&self) -> Option<Sequence> {

@@ -27,7 +27,7 @@
 //!         Ok(())
 //!     }
 //!
-//!     fn seal(&self, bytes: Bytes, _messages: u32, _place: Option<Place<'_>>) -> Bytes {
+//!     fn seal(&self, bytes: Bytes, _batch: &Batch<'_>, _place: Option<Place<'_>>) -> Bytes {
 //!         bytes
 //!     }
 //! }
@@ -62,6 +62,7 @@
 pub mod channel;
 pub mod client_map;
 pub mod encode;
+pub mod exclusion;
 pub mod filter;
 pub mod fossil;
 pub mod gap;
@@ -78,6 +79,7 @@ pub mod transmit;
 pub use channel::ChannelName;
 pub use client_map::ClientMap;
 pub use encode::{Batch, Encode, Payloads, Place, Sequence, Unencodable};
+pub use exclusion::Exclusion;
 pub use filter::Filter;
 pub use gap::{Gap, GapCause};
 pub use hub::{Hub, Start, SubscribeError};

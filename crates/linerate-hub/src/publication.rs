@@ -10,7 +10,7 @@ use linerate_budget::{Account, Share};
 use serde_json::Value;
 use smol_str::SmolStr;
 
-use crate::{ChannelName, StreamPosition, fossil};
+use crate::{ChannelName, Exclusion, StreamPosition, fossil};
 
 /// A publication: its payload, byte for byte as published, and its position in the stream.
 ///
@@ -26,6 +26,7 @@ struct Inner {
     info: Option<ClientInfo>,
     tags: Vec<(String, String)>,
     source: Option<ChannelName>,
+    exclusion: Option<Exclusion>,
     value: OnceLock<Option<Value>>,
     is_text: OnceLock<bool>,
     line: OnceLock<Option<Bytes>>,
@@ -82,6 +83,7 @@ impl Publication {
             info: None,
             tags: Vec::new(),
             source: None,
+            exclusion: None,
             value: OnceLock::new(),
             is_text: OnceLock::new(),
             line: OnceLock::new(),
@@ -133,6 +135,11 @@ impl Publication {
     /// Returns the channel that it was published in if the subscription is to a pattern.
     pub fn source(&self) -> Option<&ChannelName> {
         self.0.source.as_ref()
+    }
+
+    /// Returns whose subscribers do not receive it, if there are such channels.
+    pub fn exclusion(&self) -> Option<&Exclusion> {
+        self.0.exclusion.as_ref()
     }
 
     /// Returns the payload parsed as JSON, or `None` if it is not JSON.
@@ -226,6 +233,13 @@ impl PublicationBuilder {
     #[must_use]
     pub fn with_source(mut self, source: ChannelName) -> Self {
         self.0.source = Some(source);
+        self
+    }
+
+    /// Sets the channels whose subscribers do not receive it.
+    #[must_use]
+    pub fn with_exclusion(mut self, exclusion: Exclusion) -> Self {
+        self.0.exclusion = Some(exclusion).filter(|exclusion| !exclusion.is_empty());
         self
     }
 

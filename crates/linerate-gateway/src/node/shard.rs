@@ -62,10 +62,19 @@ pub(crate) struct Channel {
 }
 
 impl Client {
+    /// Returns the channels whose publications the client receives.
+    pub(super) fn active_channels(&self) -> impl Iterator<Item = &ChannelName> {
+        let channels = self.channels.iter();
+        let active = channels.filter(|(_, member)| member.is_active);
+        active.map(|(channel, _)| channel)
+    }
+
     /// Hands a block or another item to the outlet, without what this client must not receive.
     pub(super) fn transmit(&self, transmit: Transmit) {
         let own = match &transmit {
-            Transmit::Block { block, .. } => block.for_client(self.connection.client()),
+            Transmit::Block { block, .. } => {
+                block.for_client(self.connection.client(), || self.active_channels())
+            }
             _ => None,
         };
         match (transmit, own) {

@@ -65,8 +65,8 @@ impl Encode for Lines {
         Ok(())
     }
 
-    fn seal(&self, bytes: Bytes, messages: u32, _: Option<Place<'_>>) -> Arc<Block> {
-        Arc::new(Block::new(bytes, messages.into()))
+    fn seal(&self, bytes: Bytes, batch: &Batch<'_>, _: Option<Place<'_>>) -> Arc<Block> {
+        Arc::new(Block::new(bytes, batch.publications.len() as u64))
     }
 }
 

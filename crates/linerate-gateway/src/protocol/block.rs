@@ -8,7 +8,7 @@ use std::{
 use bytes::Bytes;
 use linerate::{Deflate, Frames};
 use linerate_budget::{Account, Share};
-use linerate_hub::Place;
+use linerate_hub::{ChannelName, Place};
 
 use super::{
     exceptions::Exception,
@@ -31,7 +31,7 @@ pub(crate) struct Block {
     compressed: OnceLock<Compressed>,
     /// The block among those of its channel that it may refer back to.
     member: Option<Box<Member>>,
-    /// The frames that one client does not receive; `None` if there are none, as in most blocks.
+    /// The frames that some clients do not receive; `None` if there are none, as in most blocks.
     exceptions: Option<Box<[Exception]>>,
 }
 
@@ -71,34 +71,38 @@ impl Block {
         self
     }
 
-    /// Sets the frames that one client does not receive.
+    /// Sets the frames that some clients do not receive.
     pub(super) fn with_exceptions(mut self, exceptions: Box<[Exception]>) -> Self {
         self.exceptions = (!exceptions.is_empty()).then_some(exceptions);
         self
     }
 
-    /// Returns what a client receives instead of this block, which may be an empty block; `None` if
-    /// the client receives this block.
+    /// Returns what a client with these subscriptions receives instead of this block, which may be an
+    /// empty block; `None` if the client receives this block.
     #[inline]
-    pub(crate) fn for_client(&self, client: &str) -> Option<Self> {
-        let exceptions = self.exceptions.as_deref()?;
-        self.without(exceptions, client)
+    pub(crate) fn for_client<'a, C>(&self, client: &str, channels: impl Fn() -> C) -> Option<Self>
+    where
+        C: IntoIterator<Item = &'a ChannelName>,
+    {
+        let exceptions = self.exceptions.as_deref()?.iter();
+        let own = exceptions.filter(|exception| exception.concerns(client, channels()));
+        self.without(own.map(|exception| exception.frames.clone()).collect())
     }
 
-    fn without(&self, exceptions: &[Exception], client: &str) -> Option<Self> {
-        let own = exceptions
-            .iter()
-            .filter(|exception| *exception.client == *client);
-        let frames: Vec<_> = own.map(|exception| exception.frame.clone()).collect();
-        let messages = self.messages.saturating_sub(frames.len() as u64);
+    /// Returns the block without some of its messages; `None` if these are none.
+    fn without(&self, messages: Vec<Range<usize>>) -> Option<Self> {
+        if messages.is_empty() {
+            return None;
+        }
+        let left = self.messages.saturating_sub(messages.len() as u64);
         let mut rest = Vec::new();
         let mut at = 0;
-        for frame in &frames {
-            rest.extend_from_slice(self.bytes.get(at..frame.start).unwrap_or_default());
-            at = frame.end;
+        for frames in &messages {
+            rest.extend_from_slice(self.bytes.get(at..frames.start).unwrap_or_default());
+            at = frames.end;
         }
         rest.extend_from_slice(self.bytes.get(at..).unwrap_or_default());
-        (!frames.is_empty()).then(|| Self::new(rest, messages))
+        Some(Self::new(rest, left))
     }
 
     /// Returns the encoded bytes.

@@ -103,8 +103,9 @@ pub(crate) struct WebSocketTransport {
     pub(crate) subprotocol: Option<&'static str>,
     /// Returns the code and reason of the Close frame.
     pub(crate) farewell: fn(&Disconnect) -> Disconnect,
-    /// True if a publication with the tag `except` is withheld from the client that it names. Each
-    /// publication is then a frame.
+    /// True if publications are withheld from the clients that they except
+    /// ([`exceptions`](super::exceptions)). Each publication is then a text frame, which binary
+    /// frames may follow.
     pub(crate) has_exceptions: bool,
 }
 
@@ -271,28 +272,25 @@ impl Encode for &'static Dialect {
     fn encode(&self, batch: &Batch<'_>, out: &mut Vec<u8>) -> Result<(), Unencodable> {
         match self.transport {
             Transport::Stream(_) => chunk::encode(out, |out| (self.encode)(batch, out)),
-            Transport::WebSocket(WebSocketTransport {
-                has_exceptions: true,
-                ..
-            }) => exceptions::encode(batch, out, self.encode),
             Transport::WebSocket(_) => (self.encode)(batch, out),
         }
     }
 
-    fn seal(&self, bytes: Bytes, messages: u32, place: Option<Place<'_>>) -> Arc<Block> {
+    fn seal(&self, bytes: Bytes, batch: &Batch<'_>, place: Option<Place<'_>>) -> Arc<Block> {
+        let messages = batch.publications.len() as u64;
         let block = match self.transport {
             Transport::Stream(_) => {
                 let payload = chunk::payload(bytes.len());
-                Block::of_chunk(bytes, payload, messages.into())
+                Block::of_chunk(bytes, payload, messages)
             }
             Transport::WebSocket(WebSocketTransport {
                 has_exceptions: true,
                 ..
             }) => {
-                let (bytes, exceptions) = exceptions::split(bytes);
-                Block::new(bytes, messages.into()).with_exceptions(exceptions)
+                let exceptions = exceptions::of(batch, &bytes);
+                Block::new(bytes, messages).with_exceptions(exceptions)
             }
-            Transport::WebSocket(_) => Block::new(bytes, messages.into()),
+            Transport::WebSocket(_) => Block::new(bytes, messages),
         };
         Arc::new(match place {
             Some(place) => block.with_place(&place),

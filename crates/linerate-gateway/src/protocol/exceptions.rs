@@ -1,192 +1,153 @@
-//! Publications that one client does not receive: usually its own, because it knows them.
+//! Publications that some subscribers do not receive.
 //!
-//! A block is the same for all subscribers. It therefore knows which of its frames which client
-//! must not receive, and that client gets a copy without them. Between [`encode`] and [`split`],
-//! this knowledge is at the end of the bytes, since encoders of the hub return nothing else.
+//! A block is the same for all subscribers. It therefore knows which of its frames which clients
+//! must not receive, and such a client gets a copy without them. A publication names them in one of
+//! two ways: with the tag `except`, which is the ID of a client that usually knows the publication
+//! because it caused it, or with an [`Exclusion`], which excludes the subscribers of other channels.
 
 use std::ops::Range;
 
-use bytes::Bytes;
-use linerate_hub::{Batch, Publication, Unencodable};
-use linerate_proto::frame::Header;
+use linerate_hub::{Batch, ChannelName, Exclusion, Publication};
+use linerate_proto::{Opcode, frame::Header};
 
 /// The tag with the ID of the client that does not receive a publication.
 pub(crate) const TAG: &str = "except";
 
-/// What ends the bytes if there are exceptions, and if there are none.
-const SOME: u8 = 1;
-const NONE: u8 = 0;
-
-/// The size of a number in bytes.
-const NUMBER_BYTES: usize = 4;
-
-/// A frame that one client does not receive.
-#[derive(Clone, Debug, Eq, PartialEq)]
+/// Frames of a publication that some clients do not receive.
+#[derive(Clone, Debug)]
 pub(crate) struct Exception {
-    /// The ID of the client.
-    pub(crate) client: Box<str>,
-    /// Where the frame is in the block.
-    pub(crate) frame: Range<usize>,
+    /// The ID of a client that does not receive them.
+    client: Option<Box<str>>,
+    /// The channels whose subscribers do not receive them.
+    exclusion: Option<Exclusion>,
+    /// Where the frames are in the block.
+    pub(crate) frames: Range<usize>,
 }
 
-/// Appends frames with `append`, one for each publication, and their exceptions.
-///
-/// # Errors
-/// Those of `append`.
-pub(super) fn encode(
-    batch: &Batch<'_>,
-    out: &mut Vec<u8>,
-    append: impl FnOnce(&Batch<'_>, &mut Vec<u8>) -> Result<(), Unencodable>,
-) -> Result<(), Unencodable> {
-    let start = out.len();
-    append(batch, out)?;
-    let end = out.len();
-    if batch.publications.iter().any(|one| except(one).is_some()) {
-        let frames: Vec<_> = frames(&out[start..end]).collect();
-        for (publication, frame) in batch.publications.iter().zip(frames) {
-            if let Some(client) = except(publication) {
-                append_exception(client, &frame, out);
-            }
-        }
+impl Exception {
+    /// Returns whether it concerns the client with this ID, which subscribes to these channels.
+    pub(crate) fn concerns<'a>(
+        &self,
+        client: &str,
+        channels: impl IntoIterator<Item = &'a ChannelName>,
+    ) -> bool {
+        let is_named = self.client.as_deref().is_some_and(|one| one == client);
+        let exclusion = self.exclusion.as_ref();
+        is_named || exclusion.is_some_and(|exclusion| exclusion.has_any(channels))
     }
-    let bytes = out.len() - end;
-    if bytes == 0 {
-        out.push(NONE);
-    } else {
-        append_number(bytes, out);
-        out.push(SOME);
-    }
-    Ok(())
 }
 
-/// Splits the bytes that [`encode`] has appended into the frames and their exceptions.
-pub(super) fn split(mut bytes: Bytes) -> (Bytes, Box<[Exception]>) {
-    let Some((&marker, rest)) = bytes.split_last() else {
-        return (bytes, Box::default());
-    };
-    let mut end = rest.len();
-    let mut exceptions = Vec::new();
-    if marker == SOME
-        && let Some((list, length)) = rest.split_last_chunk()
-        && let Some(at) = list.len().checked_sub(number(*length))
-    {
-        let mut list = &list[at..];
-        exceptions.extend(std::iter::from_fn(|| take_exception(&mut list)));
-        end = at;
+/// Returns the exceptions of a batch whose frames are `wire`. The frames of each publication begin
+/// with a text frame, which is its only one.
+pub(super) fn of(batch: &Batch<'_>, wire: &[u8]) -> Box<[Exception]> {
+    let has_exceptions = |one: &Publication| one.exclusion().is_some() || except(one).is_some();
+    if !batch.publications.iter().any(has_exceptions) {
+        return Box::default();
     }
-    bytes.truncate(end);
-    (bytes, exceptions.into())
+    let frames = groups(wire);
+    let all = batch.publications.iter().zip(frames);
+    let some = all.filter(|(publication, _)| has_exceptions(publication));
+    some.map(|(publication, frames)| Exception {
+        client: except(publication).map(Box::from),
+        exclusion: publication.exclusion().cloned(),
+        frames,
+    })
+    .collect()
 }
 
 /// Returns the client that does not receive a publication.
 fn except(publication: &Publication) -> Option<&str> {
     let mut tags = publication.tags().iter();
-    let (_, client) = tags.find(|(key, _)| key == TAG)?;
-    // Longer texts are not the ID of a client.
-    (client.len() <= usize::from(u8::MAX)).then_some(client)
+    tags.find(|(key, _)| key == TAG)
+        .map(|(_, client)| client.as_str())
 }
 
-/// Returns where the frames of a server are.
-fn frames(wire: &[u8]) -> impl Iterator<Item = Range<usize>> {
+/// Returns where the frames of each publication are.
+fn groups(wire: &[u8]) -> Vec<Range<usize>> {
+    let mut groups: Vec<Range<usize>> = Vec::new();
     let mut start = 0;
-    std::iter::from_fn(move || {
-        let (header, header_bytes) = Header::decode(&wire[start..]).ok()??;
-        let end = start + header_bytes + usize::try_from(header.payload_bytes).ok()?;
-        let frame = start..end.min(wire.len());
-        start = frame.end;
-        Some(frame)
-    })
-}
-
-fn append_exception(client: &str, frame: &Range<usize>, out: &mut Vec<u8>) {
-    append_number(frame.start, out);
-    append_number(frame.end, out);
-    out.push(u8::try_from(client.len()).unwrap_or_default());
-    out.extend_from_slice(client.as_bytes());
-}
-
-fn take_exception(list: &mut &[u8]) -> Option<Exception> {
-    let (start, rest) = list.split_first_chunk()?;
-    let (end, rest) = rest.split_first_chunk()?;
-    let (length, rest) = rest.split_first()?;
-    let (client, rest) = rest.split_at_checked(usize::from(*length))?;
-    *list = rest;
-    Some(Exception {
-        client: std::str::from_utf8(client).ok()?.into(),
-        frame: number(*start)..number(*end),
-    })
-}
-
-fn append_number(number: usize, out: &mut Vec<u8>) {
-    let number = u32::try_from(number).expect("a block has less than 4 GiB");
-    out.extend_from_slice(&number.to_le_bytes());
-}
-
-fn number(bytes: [u8; NUMBER_BYTES]) -> usize {
-    u32::from_le_bytes(bytes) as usize
+    while let Ok(Some((header, header_bytes))) = Header::decode(&wire[start..]) {
+        let payload_bytes = usize::try_from(header.payload_bytes).unwrap_or(usize::MAX);
+        let end = start.saturating_add(header_bytes.saturating_add(payload_bytes));
+        let end = end.min(wire.len());
+        match groups.last_mut() {
+            Some(group) if header.opcode != Opcode::Text => group.end = end,
+            _ => groups.push(start..end),
+        }
+        start = end;
+    }
+    groups
 }
 
 #[cfg(test)]
 mod tests {
     use bytes::Bytes;
-    use linerate_hub::{Batch, ChannelName, Payloads, Publication, Unencodable};
+    use linerate_hub::{Batch, ChannelName, Exclusion, Payloads, Publication};
     use linerate_proto::{Opcode, frame};
 
-    use super::{Exception, TAG, encode, split};
+    use super::{Exception, TAG, of};
 
-    fn publication(payload: &str, except: Option<&str>) -> Publication {
+    fn publication(except: Option<&str>, exclusion: Option<Exclusion>) -> Publication {
         let tags = except.map(|client| (TAG.to_owned(), client.to_owned()));
-        Publication::build(Bytes::copy_from_slice(payload.as_bytes()))
-            .with_tags(tags.into_iter().collect())
-            .finish()
+        let build = Publication::build(Bytes::new()).with_tags(tags.into_iter().collect());
+        match exclusion {
+            Some(exclusion) => build.with_exclusion(exclusion).finish(),
+            None => build.finish(),
+        }
     }
 
-    fn sealed(publications: &[Publication]) -> (Bytes, Box<[Exception]>) {
+    fn exceptions(publications: &[Publication], wire: &[u8]) -> Box<[Exception]> {
         let batch = Batch {
-            channel: &ChannelName::new("c").unwrap(),
+            channel: &channel("c"),
             channel_id: 0,
             publications,
             conflated: 0,
             payloads: Payloads::Full,
             with_channel_id: false,
         };
-        let mut out = Vec::new();
-        let append = |batch: &Batch<'_>, out: &mut Vec<u8>| {
-            for publication in batch.publications {
-                frame::append(out, Opcode::Text, publication.payload());
-            }
-            Ok::<(), Unencodable>(())
-        };
-        encode(&batch, &mut out, append).unwrap();
-        split(out.into())
+        of(&batch, wire)
+    }
+
+    fn channel(name: &str) -> ChannelName {
+        ChannelName::new(name).unwrap()
     }
 
     #[test]
-    fn frames_without_exceptions_stay_as_they_are() {
-        let (bytes, exceptions) = sealed(&[publication("a", None), publication("b", None)]);
-        assert_eq!(&bytes[..], b"\x81\x01a\x81\x01b");
-        assert!(exceptions.is_empty());
-        assert_eq!(split(Bytes::new()).0, Bytes::new());
+    fn frames_without_exceptions_have_none() {
+        let publications = [publication(None, None), publication(None, None)];
+        assert!(exceptions(&publications, b"\x81\x01a\x81\x01b").is_empty());
     }
 
     #[test]
-    fn exceptions_are_split_from_the_frames() {
-        let long = "x".repeat(70_000);
+    fn a_client_or_the_subscribers_of_channels_are_excepted() {
+        let exclusion = Exclusion::new(&[channel("a")]);
         let publications = [
-            publication("a", Some("1.2")),
-            publication(&long, Some("3.4")),
-            publication("b", None),
-            publication("c", Some("")),
-            publication("d", Some(&"y".repeat(256))),
+            publication(Some("1.2"), None),
+            publication(None, None),
+            publication(Some("3.4"), Some(exclusion)),
         ];
-        let (bytes, exceptions) = sealed(&publications);
-        let of = |client: &str, frame| Exception {
-            client: client.into(),
-            frame,
+        let found = exceptions(&publications, b"\x81\x01a\x81\x01b\x81\x01c");
+        let [client, both] = &found[..] else {
+            panic!("{found:?}");
         };
-        let end = 3 + 10 + 70_000;
-        let expected = [of("1.2", 0..3), of("3.4", 3..end), of("", end + 3..end + 6)];
-        assert_eq!(*exceptions, expected);
-        assert_eq!(bytes.len(), end + 9);
+        assert_eq!((&client.frames, &both.frames), (&(0..3), &(6..9)));
+        assert!(client.concerns("1.2", []));
+        assert!(!client.concerns("3.4", &[channel("a")]));
+        assert!(both.concerns("3.4", []));
+        assert!(both.concerns("1.2", &[channel("b"), channel("a")]));
+        assert!(!both.concerns("1.2", &[channel("b")]));
+    }
+
+    #[test]
+    fn attachments_belong_to_the_text_frame_before_them() {
+        let long = vec![b'x'; 70_000];
+        let mut wire = b"\x81\x01a\x82\x01b".to_vec();
+        frame::append(&mut wire, Opcode::Binary, &long);
+        let end = wire.len();
+        wire.extend_from_slice(b"\x81\x01c\x82\x01d");
+        let both = [publication(Some("1"), None), publication(Some("2"), None)];
+        let found = exceptions(&both, &wire);
+        let frames: Vec<_> = found.iter().map(|one| one.frames.clone()).collect();
+        assert_eq!(frames, [0..end, end..end + 6]);
     }
 }

@@ -45,7 +45,7 @@ pub(crate) static EVENTS: Dialect = Dialect {
     transport: Transport::WebSocket(WebSocketTransport {
         subprotocol: None,
         farewell: Clone::clone,
-        has_exceptions: false,
+        has_exceptions: true,
     }),
     session: SessionKind::Commands(Commands {
         read: packet::decode,

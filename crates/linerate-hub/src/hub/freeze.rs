@@ -140,7 +140,7 @@ impl<B> Freezer<B> {
         let encode = self.encodings.get(usize::from(encoding.0))?;
         let result = encode.encode(batch, &mut self.buffer);
         let encoded = result.ok().map(|()| Encoded {
-            block: encode.seal(self.counted(), batch.publications.len() as u32, place),
+            block: encode.seal(self.counted(), batch, place),
             bytes: self.buffer.len(),
         });
         if self.buffer.capacity() > KEPT_BYTES_MAX {

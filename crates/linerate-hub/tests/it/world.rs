@@ -51,7 +51,7 @@ impl Encode for Text {
     }
 
     /// Appends the place of the block, and how many blocks its sequence has so far.
-    fn seal(&self, bytes: Bytes, _messages: u32, place: Option<Place<'_>>) -> Bytes {
+    fn seal(&self, bytes: Bytes, _batch: &Batch<'_>, place: Option<Place<'_>>) -> Bytes {
         let Some(place) = place else {
             return bytes;
         };

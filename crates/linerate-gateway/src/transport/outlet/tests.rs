@@ -86,7 +86,7 @@ impl Encode for Nothing {
         Ok(())
     }
 
-    fn seal(&self, _: Bytes, _: u32, _: Option<Place<'_>>) {}
+    fn seal(&self, _: Bytes, _: &Batch<'_>, _: Option<Place<'_>>) {}
 }
 
 fn channel() -> ChannelName {
