@@ -66,6 +66,7 @@ mod delivery;
 mod dial;
 mod envelope;
 mod epochs;
+mod feed;
 #[cfg(fuzzing)]
 pub mod fuzzing;
 mod health;
@@ -88,6 +89,8 @@ mod tls;
 mod writer;
 
 pub use address::RedisUrlError;
+pub use feed::{Feed, FeedEvent, FeedSink, StreamFeed};
+pub use names::literal;
 pub use tls::TrustError;
 pub use writer::{Entry, StreamWriter};
 

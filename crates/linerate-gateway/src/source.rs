@@ -10,6 +10,7 @@
 
 mod setup;
 mod sink;
+mod socketio;
 
 use std::sync::Arc;
 

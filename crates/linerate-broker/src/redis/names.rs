@@ -51,16 +51,9 @@ pub(super) struct LeaseKeys {
 
 impl Names {
     pub(super) fn new(prefix: &str) -> Self {
-        let mut escaped_prefix = String::new();
-        for char in prefix.chars() {
-            if matches!(char, '*' | '?' | '[' | ']' | '\\') {
-                escaped_prefix.push('\\');
-            }
-            escaped_prefix.push(char);
-        }
         Self {
             prefix: prefix.to_owned(),
-            escaped_prefix,
+            escaped_prefix: literal(prefix),
         }
     }
 
@@ -185,6 +178,18 @@ const fn tag_of(family: Family) -> char {
         Family::Occupancy => 'o',
         Family::Presence => 'p',
     }
+}
+
+/// Returns a pattern that only this text matches.
+pub fn literal(text: &str) -> String {
+    let mut pattern = String::with_capacity(text.len());
+    for char in text.chars() {
+        if matches!(char, '*' | '?' | '[' | ']' | '\\') {
+            pattern.push('\\');
+        }
+        pattern.push(char);
+    }
+    pattern
 }
 
 /// Returns a hash tag in the slot of `name`, or `None` if `name` has no brace and can be a hash tag
