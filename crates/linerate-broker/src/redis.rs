@@ -89,7 +89,7 @@ mod tls;
 mod writer;
 
 pub use address::RedisUrlError;
-pub use feed::{Feed, FeedEvent, FeedSink, StreamFeed};
+pub use feed::{FeedEvent, FeedServer, FeedSink};
 pub use names::literal;
 pub use tls::TrustError;
 pub use writer::{Entry, StreamWriter};

@@ -61,7 +61,7 @@ pub(crate) use pusher::{PusherAccess, PusherKind};
 pub use secret::Secret;
 pub use section::Section;
 pub use server::{DrainOptions, ServerOptions, TlsOptions};
-pub use socketio::SocketIoOptions;
+pub use socketio::{SocketIoOptions, SocketIoRedisOptions};
 pub(crate) use webhook::WebhookScheme;
 pub use webhook::{WebhookEvent, WebhookFormat, WebhookOptions};
 

@@ -424,6 +424,7 @@ impl Gateway {
             sources: sources.clone(),
         });
         sources.replace(&shared.settings().sources);
+        sources.replace_feeds(shared.settings().socketio_redis.as_ref());
         let clones = match &takeover {
             Takeover::None => Vec::new(),
             _ => {

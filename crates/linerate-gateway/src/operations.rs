@@ -127,6 +127,7 @@ async fn metrics(State(operations): State<Arc<Operations>>) -> Response {
     let snapshot = Snapshot::take(&operations.node, &operations.frontend).await;
     let snapshot = snapshot.with_backends(&operations.shared.settings().backends);
     let snapshot = snapshot.with_sources(&operations.sources.statuses());
+    let snapshot = snapshot.with_feeds(&operations.sources.feed_statuses());
     match snapshot.into_text(operations.shared.metrics()) {
         Ok(text) => ([(header::CONTENT_TYPE, CONTENT_TYPE)], text).into_response(),
         Err(_) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),

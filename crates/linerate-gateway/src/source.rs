@@ -1,11 +1,12 @@
-//! Sources: databases whose changes are published without a request of the application.
+//! Sources: what is published without a request of the application to the server API.
 //!
 //! | module | responsibility |
 //! | --- | --- |
 //! | `setup` | what a section of the configuration says, ready to be used |
 //! | `sink` | publishes what sources read, and tells all nodes of gaps |
+//! | `socketio` | events that Socket.IO's own server and emitter publish in Redis |
 //!
-//! Every node runs every source. The sources of a name agree among themselves which of them reads;
+//! Every node runs every source. The databases of a name agree among themselves which of them reads;
 //! see [`linerate_postgres`].
 
 mod setup;
@@ -22,12 +23,15 @@ use crate::node::Node;
 use setup::Reads;
 pub(crate) use setup::SourceSetup;
 use sink::NodeSink;
+use socketio::Feeds;
+pub(crate) use socketio::{FeedStatus, RedisSetup};
 
 /// The sources of a node, which end when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Sources {
     node: Arc<Node>,
     running: Mutex<Vec<RunningSource>>,
+    feeds: Mutex<Option<Feeds>>,
 }
 
 #[derive(Debug)]
@@ -43,6 +47,7 @@ impl Sources {
         Self {
             node,
             running: Mutex::default(),
+            feeds: Mutex::default(),
         }
     }
 
@@ -61,9 +66,23 @@ impl Sources {
         }
     }
 
+    /// Replaces what is read for Socket.IO. If it stays the same, reading continues.
+    pub(crate) fn replace_feeds(&self, setup: Option<&Arc<RedisSetup>>) {
+        let mut feeds = self.feeds.lock();
+        match (&*feeds, setup) {
+            (Some(feeds), Some(setup)) if feeds.are_of(setup) => {}
+            (_, setup) => {
+                // The feeds before end first, so that no event arrives twice.
+                *feeds = None;
+                *feeds = setup.map(|setup| Feeds::start(&self.node, setup.clone()));
+            }
+        }
+    }
+
     /// Ends all sources. What they have not confirmed is read again by another node.
     pub(crate) fn end(&self) {
         self.running.lock().clear();
+        self.feeds.lock().take();
     }
 
     /// Returns the names of the sources and what they have done.
@@ -72,6 +91,12 @@ impl Sources {
         let status =
             |source: &RunningSource| (source.setup.name().to_owned(), source.status.clone());
         running.iter().map(status).collect()
+    }
+
+    /// Returns the names of the feeds for Socket.IO and what they have read.
+    pub(crate) fn feed_statuses(&self) -> Vec<(String, Arc<FeedStatus>)> {
+        let feeds = self.feeds.lock();
+        feeds.iter().flat_map(Feeds::statuses).collect()
     }
 
     fn start(&self, setup: &Arc<SourceSetup>) -> RunningSource {

@@ -5,7 +5,7 @@
 //! | --- | --- |
 //! | `streams` | reads a stream from its end on |
 //!
-//! A [`Feed`] subscribes to patterns on a connection of its own, which is dialled again until it
+//! A feed of channels subscribes to patterns on its own connection, which is dialled again until it
 //! succeeds. What was published in the meantime is lost, as Redis does not keep it, and the sink is
 //! told. Subscriptions to patterns do not count in `PUBSUB NUMSUB`.
 
@@ -32,7 +32,7 @@ use super::{
 };
 use crate::{backoff::Backoff, broker::BoxFuture, options::BrokerOptions};
 
-pub use streams::StreamFeed;
+use streams::StreamFeed;
 
 /// What a feed reports, in order.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -45,8 +45,7 @@ pub enum FeedEvent {
     },
     /// Entries of a stream were removed before they could be read.
     Gap,
-    /// The connection was lost, or could not be made. What is published until the next
-    /// [`Up`](Self::Up) is lost in channels, and read later in streams.
+    /// The connection was lost, or could not be made.
     Down {
         /// Why, without the URL.
         reason: String,
@@ -64,7 +63,10 @@ pub enum FeedEvent {
         bytes: usize,
     },
     /// Everything that is published from now on arrives.
-    Up,
+    Up {
+        /// True if everything that was published since the feed began arrives, too.
+        is_complete: bool,
+    },
 }
 
 /// Receives what a feed reports.
@@ -73,9 +75,17 @@ pub trait FeedSink: fmt::Debug + Send + Sync {
     fn take(&self, events: Vec<FeedEvent>) -> BoxFuture<'_, ()>;
 }
 
+/// A Redis service that feeds read from. Clones share nothing: each feed has its own connection.
+#[derive(Clone, Debug)]
+pub struct FeedServer {
+    address: Address,
+    trust: Option<Arc<Trust>>,
+    options: BrokerOptions,
+}
+
 /// The channels of other programs that match patterns.
 #[derive(Debug)]
-pub struct Feed {
+struct ChannelFeed {
     service: Service,
     patterns: Vec<Vec<u8>>,
     sink: Arc<dyn FeedSink>,
@@ -104,29 +114,71 @@ enum FeedError {
     Silent(Duration),
 }
 
-impl Feed {
+impl FeedServer {
     /// Prepares to read from the service at `url`, of the same form as for [`Redis`](super::Redis).
-    /// Of the options, the limits of time and size, and the certificates, apply to a feed.
+    /// Of the options, the limits of time and size, and the certificates, apply to feeds.
     ///
     /// # Errors
     /// The URL is malformed, or there are no usable CA certificates.
-    pub fn new(
-        url: &str,
-        patterns: Vec<String>,
-        options: BrokerOptions,
-        sink: Arc<dyn FeedSink>,
-    ) -> Result<Self, RedisError> {
-        let backoff = Backoff::new(&options);
+    pub fn new(url: &str, options: BrokerOptions) -> Result<Self, RedisError> {
+        let address = Address::parse(url)?;
+        let trust = match address.is_tls {
+            true => Some(Arc::new(Trust::new(options.tls_authorities.as_deref())?)),
+            false => None,
+        };
         Ok(Self {
-            service: Service::new(url, options)?,
-            patterns: patterns.into_iter().map(String::into_bytes).collect(),
-            sink,
-            backoff,
+            address,
+            trust,
+            options,
         })
     }
 
+    /// Passes on what is published in channels that match one of these patterns. Never returns.
+    ///
+    /// # Panics
+    /// There is no tokio runtime.
+    pub async fn read_channels(self, patterns: Vec<String>, sink: Arc<dyn FeedSink>) {
+        let feed = ChannelFeed {
+            backoff: Backoff::new(&self.options),
+            service: self.service(),
+            patterns: patterns.into_iter().map(String::into_bytes).collect(),
+            sink,
+        };
+        feed.run().await;
+    }
+
+    /// Passes on what is added to a stream from now on. Never returns.
+    ///
+    /// # Panics
+    /// There is no tokio runtime.
+    pub async fn read_stream(self, stream: String, sink: Arc<dyn FeedSink>) {
+        let backoff = Backoff::new(&self.options);
+        let feed = StreamFeed::new(self.service(), backoff, stream, sink);
+        feed.run().await;
+    }
+
+    fn service(self) -> Service {
+        let Self {
+            address,
+            trust,
+            options,
+        } = self;
+        Service {
+            dialer: Dialer {
+                login: address.login.clone(),
+                trust: trust.clone(),
+                timeout: options.dial_timeout,
+                payload_bytes_max: options.payload_bytes_max,
+            },
+            commands: Commands::new(address, trust, options.command_timeout, Handle::current()),
+            options,
+        }
+    }
+}
+
+impl ChannelFeed {
     /// Reads until it is dropped.
-    pub async fn run(mut self) {
+    async fn run(mut self) {
         loop {
             let reason = match self.service.dial().await {
                 Ok(connection) => match self.serve(connection).await {
@@ -166,7 +218,7 @@ impl Feed {
                         count => input.filled(count),
                     }
                     let events = take(&mut input, &mut awaited)?;
-                    if events.contains(&FeedEvent::Up) {
+                    if events.contains(&FeedEvent::Up { is_complete: false }) {
                         self.backoff.reset();
                     }
                     if !events.is_empty() {
@@ -200,7 +252,7 @@ fn take(input: &mut Input, awaited: &mut usize) -> Result<Vec<FeedEvent>, FeedEr
             Item::Reply(Reply::Subscribed(_)) => {
                 *awaited = awaited.saturating_sub(1);
                 if *awaited == 0 {
-                    events.push(FeedEvent::Up);
+                    events.push(FeedEvent::Up { is_complete: false });
                 }
             }
             Item::Reply(Reply::Error(reason)) => {
@@ -213,24 +265,6 @@ fn take(input: &mut Input, awaited: &mut usize) -> Result<Vec<FeedEvent>, FeedEr
 }
 
 impl Service {
-    fn new(url: &str, options: BrokerOptions) -> Result<Self, RedisError> {
-        let address = Address::parse(url)?;
-        let trust = match address.is_tls {
-            true => Some(Arc::new(Trust::new(options.tls_authorities.as_deref())?)),
-            false => None,
-        };
-        Ok(Self {
-            dialer: Dialer {
-                login: address.login.clone(),
-                trust: trust.clone(),
-                timeout: options.dial_timeout,
-                payload_bytes_max: options.payload_bytes_max,
-            },
-            commands: Commands::new(address, trust, options.command_timeout, Handle::current()),
-            options,
-        })
-    }
-
     /// Connects to the server that the URL currently leads to.
     async fn dial(&self) -> Result<(Stream, Input), String> {
         let host = self.commands.server().await?;

@@ -40,6 +40,7 @@ const TABLES: [&str; 16] = [
     "server.drain",
     "server.tls",
     "socketio",
+    "socketio.redis",
 ];
 
 /// Loads the configuration from its sources; it can be called again to reload.

@@ -1,11 +1,14 @@
 //! `[socketio]`: the namespaces of Socket.IO clients, and their limits.
 
+mod redis;
+
 use std::collections::{BTreeMap, HashSet};
 
 use linerate_hub::ChannelName;
 use serde::{Deserialize, de::IgnoredAny};
 
 use super::check::Check;
+pub use redis::SocketIoRedisOptions;
 
 /// Maximum number of namespaces: a client can be connected to all of them.
 const NAMESPACES_MAX: usize = 64;
@@ -32,6 +35,8 @@ pub struct SocketIoOptions {
     /// each name of an event; in a namespace such as `/chat`, the name begins with `/chat:`.
     #[serde(default)]
     pub replies: BTreeMap<String, String>,
+    /// The Redis in which Socket.IO's own server and emitter publish.
+    pub redis: SocketIoRedisOptions,
 }
 
 impl SocketIoOptions {
@@ -56,6 +61,7 @@ impl SocketIoOptions {
                 check.refuse("rooms", room, &error.to_string());
             }
         }
+        check.section("redis", |check| self.redis.check(check));
         check.range("replies", self.replies.len(), 0..=REPLIES_MAX);
         check.section("replies", |check| {
             for (name, reply) in &self.replies {
@@ -92,6 +98,23 @@ mod tests {
     fn rooms_are_channels() {
         let text = error("[socketio]\nrooms = [\"news\", \"a b\"]");
         assert!(text.contains("socketio.rooms = a b"), "{text}");
+    }
+
+    #[test]
+    fn what_is_read_from_redis_is_checked() {
+        for (toml, message) in [
+            ("key = \"\"", "socketio.redis.key"),
+            (
+                "streams = [\"a\", \"a\"]",
+                "socketio.redis.streams = a is in",
+            ),
+            ("streams = [\"\"]", "socketio.redis.streams"),
+            ("packet_bytes_max = 1", "between 1024 and 67108864"),
+            ("rooms_max = 0", "between 1 and 100000"),
+        ] {
+            let text = error(&format!("[socketio.redis]\n{toml}"));
+            assert!(text.contains(message), "{text}");
+        }
     }
 
     #[test]

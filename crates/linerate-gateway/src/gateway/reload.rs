@@ -45,6 +45,8 @@ impl Running {
             .replace(settings.namespaces.clone());
         self.parts.node.replace_webhooks(&settings.webhooks);
         self.parts.sources.replace(&settings.sources);
+        let redis = settings.socketio_redis.as_ref();
+        self.parts.sources.replace_feeds(redis);
         shared.replace(settings);
         Ok(fixed)
     }

@@ -12,10 +12,11 @@ use std::{
 use bytes::Bytes;
 use linerate_broker::{BoxFuture, Event, Gap, Ingest, LinkState};
 use linerate_budget::{Account, Budget, Consumer};
-use linerate_hub::Publication;
+use linerate_hub::{ChannelName, Publication};
 use tokio::sync::mpsc;
 
 use super::{
+    emission::Emission,
     inbox::Arrival,
     inboxes::Inboxes,
     reports::Reports,
@@ -155,9 +156,26 @@ impl Dispatcher {
         self.inboxes.iter().map(|inbox| inbox.waiting().0).sum()
     }
 
+    /// Returns whether a channel has subscribers on this node.
+    pub(crate) fn has_subscribers(&self, channel: &ChannelName) -> bool {
+        self.routes.read().contains_key(channel)
+    }
+
+    /// Passes events for several channels to the workers. An event for other channels than the one
+    /// before it is delivered after that one, also to the subscribers of both.
+    pub(crate) async fn emit(&self, emissions: Vec<Emission>) {
+        let mut sorted = SortedBurst::new(self.inboxes.count());
+        sorted.sort_emissions(emissions, &self.routes.read(), &self.account);
+        self.pass_on(sorted).await;
+    }
+
     async fn dispatch(&self, events: Vec<Event>) {
         let mut sorted = SortedBurst::new(self.inboxes.count());
         sorted.sort(events, &self.routes.read(), &self.account);
+        self.pass_on(sorted).await;
+    }
+
+    async fn pass_on(&self, sorted: SortedBurst) {
         self.bursts.fetch_add(1, Ordering::Relaxed);
         self.publications
             .fetch_add(sorted.publications, Ordering::Relaxed);
@@ -257,26 +275,56 @@ impl SortedBurst {
                 Event::Publication {
                     channel,
                     publication,
-                } => {
-                    // Charge the publication before it is shared: the node's own history may hold
-                    // it longer than the workers.
-                    publication.charge(account);
-                    self.publications += 1;
-                    self.bytes += publication.payload().len() as u64;
-                    let Some(route) = routes.get(&channel) else {
-                        continue;
-                    };
-                    route.count(&publication);
-                    for worker in &route.workers {
-                        let (channel, publication) = (channel.clone(), publication.clone());
-                        let arrival = Arrival::Publication(channel, publication, self.since);
-                        self.arrivals[usize::from(*worker)].push(arrival);
-                    }
-                }
+                } => self.sort_publication((channel, publication), routes, account),
                 Event::Vacated(names) => self.control.push(ControlEvent::Vacated(names)),
                 // An event of a newer broker crate that this version does not know.
                 _ => {}
             }
+        }
+    }
+
+    fn sort_publication(
+        &mut self,
+        (channel, publication): (ChannelName, Publication),
+        routes: &Table,
+        account: &Account,
+    ) {
+        // Charge the publication before it is shared: the node's own history may hold it longer
+        // than the workers.
+        publication.charge(account);
+        self.publications += 1;
+        self.bytes += publication.payload().len() as u64;
+        let Some(route) = routes.get(&channel) else {
+            return;
+        };
+        route.count(&publication);
+        for worker in &route.workers {
+            let (channel, publication) = (channel.clone(), publication.clone());
+            let arrival = Arrival::Publication(channel, publication, self.since);
+            self.arrivals[usize::from(*worker)].push(arrival);
+        }
+    }
+
+    fn sort_emissions(&mut self, emissions: Vec<Emission>, routes: &Table, account: &Account) {
+        let mut last = None;
+        for emission in emissions {
+            let publications = emission.into_publications(|channel| routes.contains_key(channel));
+            let channels = publications.iter().map(|(channel, _)| channel.clone());
+            let channels: Vec<ChannelName> = channels.collect();
+            if last.as_ref() != Some(&channels) {
+                for arrivals in &mut self.arrivals {
+                    if !matches!(arrivals.last(), Some(Arrival::Barrier)) {
+                        arrivals.push(Arrival::Barrier);
+                    }
+                }
+                last = Some(channels);
+            }
+            for publication in publications {
+                self.sort_publication(publication, routes, account);
+            }
+        }
+        for arrivals in &mut self.arrivals {
+            arrivals.pop_if(|last| matches!(last, Arrival::Barrier));
         }
     }
 

@@ -48,6 +48,8 @@ pub(crate) type Job = Box<dyn FnOnce(&Shard) + Send>;
 /// An event for the hub of a worker.
 #[derive(Clone, Debug)]
 pub(crate) enum Arrival {
+    /// What came before is delivered before what follows, in whatever channels.
+    Barrier,
     /// Publications may have been missed.
     Gap(Gap),
     /// A publication in a channel with subscribers on the worker, and when it arrived from the
@@ -252,7 +254,7 @@ impl Inbox {
 impl Arrival {
     fn bytes(&self) -> usize {
         match self {
-            Self::Gap(_) => 0,
+            Self::Barrier | Self::Gap(_) => 0,
             Self::Publication(_, publication, _) => publication.payload().len(),
         }
     }

@@ -71,6 +71,11 @@ pub(crate) enum Notice {
         /// The client that left.
         info: ClientInfo,
     },
+    /// The application disconnects the client from a namespace of Socket.IO.
+    LeaveNamespace {
+        /// The namespace.
+        namespace: String,
+    },
     /// The application changes when the connection expires.
     Refresh {
         /// The new expiry; `None` if the connection does not expire.

@@ -130,6 +130,7 @@ impl Worker {
         let now = now();
         let hub = &mut shard.hub;
         let (mut taken, mut bytes, mut searched) = (0, 0, 0);
+        let mut has_published = false;
         let nothing = Evaluated::default();
         while taken < ARRIVALS_A_TURN && bytes < BYTES_A_TURN {
             let next = arrivals.pop_front_if(|next| {
@@ -140,9 +141,12 @@ impl Worker {
             taken += 1;
             match next {
                 None => break,
+                Some(Arrival::Barrier) if has_published => break,
+                Some(Arrival::Barrier) => {}
                 Some(Arrival::Gap(gap)) => tell_gap(hub, now, &gap),
                 Some(Arrival::Publication(channel, publication, since)) => {
                     bytes += publication.payload().len();
+                    has_published = true;
                     if hub.publish_evaluated(now, since, &channel, publication, known) {
                         break;
                     }
@@ -277,7 +281,7 @@ impl TurnDeliveries {
 /// Returns how many bytes filters would search.
 fn searched_bytes(hub: &Hub, arrival: &Arrival) -> usize {
     match arrival {
-        Arrival::Gap(_) => 0,
+        Arrival::Barrier | Arrival::Gap(_) => 0,
         Arrival::Publication(channel, publication, _) => hub.searched_bytes(channel, publication),
     }
 }

@@ -22,6 +22,7 @@ use crate::{
     metrics::{Metrics, PublishDurations},
     node::{Node, Tally},
     server::Frontend,
+    source::FeedStatus,
     webhook::WebhookCounts,
 };
 
@@ -142,6 +143,53 @@ impl Snapshot {
             ),
         ];
         self.add_figures("source", &figures, sources);
+        self
+    }
+
+    /// Adds what was read in Redis for Socket.IO, if anything is.
+    pub(crate) fn with_feeds(mut self, feeds: &[(String, Arc<FeedStatus>)]) -> Self {
+        if feeds.is_empty() {
+            return self;
+        }
+        let figures: [FigureOf<Arc<FeedStatus>>; 6] = [
+            (
+                "socketio_feed_up",
+                "1 while what is published in Redis for Socket.IO arrives",
+                Kind::Gauge,
+                |it| f64::from(u8::from(it.is_up())),
+            ),
+            (
+                "socketio_feed_events",
+                "Events from Redis for rooms with clients on this node, or for any rooms",
+                Kind::Counter,
+                |it| it.events() as f64,
+            ),
+            (
+                "socketio_feed_requests",
+                "Requests from Redis to move or to disconnect clients",
+                Kind::Counter,
+                |it| it.requests() as f64,
+            ),
+            (
+                "socketio_feed_ignored",
+                "Packets from Redis that concern only servers of Socket.IO",
+                Kind::Counter,
+                |it| it.ignored() as f64,
+            ),
+            (
+                "socketio_feed_refused",
+                "Packets from Redis that are malformed or exceed a limit",
+                Kind::Counter,
+                |it| it.refused() as f64,
+            ),
+            (
+                "socketio_feed_gaps",
+                "How often events from Redis may have been missed, and clients were told",
+                Kind::Counter,
+                |it| it.gaps() as f64,
+            ),
+        ];
+        self.add_figures("feed", &figures, feeds);
         self
     }
 

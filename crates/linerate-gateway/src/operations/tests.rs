@@ -77,6 +77,8 @@ async fn text(metrics: &Metrics) -> String {
     let snapshot = snapshot.with_backends(&backends);
     let source = ("shop".to_owned(), Arc::default());
     let snapshot = snapshot.with_sources(&[source]);
+    let feed = ("channels".to_owned(), Arc::default());
+    let snapshot = snapshot.with_feeds(&[feed]);
     snapshot.into_text(metrics).unwrap()
 }
 

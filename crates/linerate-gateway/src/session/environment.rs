@@ -15,7 +15,7 @@ use crate::{
     log_limiter::LogLimiter,
     metrics::{KeyResult, Metrics},
     protocol::codes::ClientError,
-    source::SourceSetup,
+    source::{RedisSetup, SourceSetup},
     webhook::Endpoint,
 };
 
@@ -46,6 +46,8 @@ pub(crate) struct Settings {
     pub filters: Filters,
     /// The databases whose changes are published.
     pub sources: Vec<Arc<SourceSetup>>,
+    /// The Redis in which Socket.IO's own server and emitter publish, if it is read.
+    pub socketio_redis: Option<Arc<RedisSetup>>,
     /// The URLs that are told what happens to clients.
     pub webhooks: Vec<Arc<Endpoint>>,
     /// Verifies the signatures of the Pusher app; `None` if its protocol is switched off.
@@ -144,6 +146,7 @@ impl Settings {
         let sources = sources.map(|options| SourceSetup::new(options).map(Arc::new));
         Ok(Self {
             sources: sources.collect::<Result<_, _>>()?,
+            socketio_redis: RedisSetup::new(&config)?.map(Arc::new),
             webhooks: webhooks.collect::<Result<_, _>>()?,
             pusher,
             namespaces: Namespaces::new(&config),

@@ -49,6 +49,7 @@ impl Session {
             Notice::Leave { channel, info } if self.hides_move(&channel, &info, false) => {}
             Notice::Join { channel, info } => self.push(Push::Join { channel, info }),
             Notice::Leave { channel, info } => self.push(Push::Leave { channel, info }),
+            Notice::LeaveNamespace { namespace } => self.remove_from_namespace(namespace),
             Notice::Refresh {
                 expires,
                 is_expired,

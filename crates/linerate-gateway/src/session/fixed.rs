@@ -341,7 +341,10 @@ impl FixedSession {
                 }
             }
             // These protocols have no message for such notices.
-            Notice::Join { .. } | Notice::Leave { .. } | Notice::Subscribe { .. } => {}
+            Notice::Join { .. }
+            | Notice::Leave { .. }
+            | Notice::LeaveNamespace { .. }
+            | Notice::Subscribe { .. } => {}
         }
         None
     }

@@ -4,6 +4,7 @@ mod client;
 mod connections;
 mod events;
 mod hostile;
+mod redis;
 mod rooms;
 
 /// A server with two namespaces, in both of which every client is in a room.

@@ -5,11 +5,8 @@ use std::{sync::Arc, time::Duration};
 use bytes::Bytes;
 use tokio::time::sleep;
 
-use super::{
-    super::RedisError,
-    {FeedEvent, FeedSink, Service},
-};
-use crate::{backoff::Backoff, broker::BrokerError, options::BrokerOptions};
+use super::{FeedEvent, FeedSink, Service};
+use crate::{backoff::Backoff, broker::BrokerError};
 
 /// The maximum number of entries that are read at once.
 const ENTRIES_MAX: usize = 64;
@@ -25,7 +22,7 @@ type Entry = (String, Vec<Vec<u8>>);
 
 /// The entries that are added to a stream.
 #[derive(Debug)]
-pub struct StreamFeed {
+pub(super) struct StreamFeed {
     service: Service,
     stream: String,
     sink: Arc<dyn FeedSink>,
@@ -35,29 +32,23 @@ pub struct StreamFeed {
 }
 
 impl StreamFeed {
-    /// Prepares to read from the service at `url`, of the same form as for [`Redis`](super::Redis).
-    /// Of the options, the limits of time and size, and the certificates, apply to a feed.
-    ///
-    /// # Errors
-    /// The URL is malformed, or there are no usable CA certificates.
-    pub fn new(
-        url: &str,
+    pub(super) fn new(
+        service: Service,
+        backoff: Backoff,
         stream: String,
-        options: BrokerOptions,
         sink: Arc<dyn FeedSink>,
-    ) -> Result<Self, RedisError> {
-        let backoff = Backoff::new(&options);
-        Ok(Self {
-            service: Service::new(url, options)?,
+    ) -> Self {
+        Self {
+            service,
             stream,
             sink,
             backoff,
             position: None,
-        })
+        }
     }
 
     /// Reads until it is dropped.
-    pub async fn run(mut self) {
+    pub(super) async fn run(mut self) {
         loop {
             let reason = match self.serve().await {
                 Ok(never) => match never {},
@@ -78,7 +69,8 @@ impl StreamFeed {
             }
         };
         self.backoff.reset();
-        self.sink.take(vec![FeedEvent::Up]).await;
+        let up = FeedEvent::Up { is_complete: true };
+        self.sink.take(vec![up]).await;
         self.position = Some(position.clone());
         loop {
             let entries = self.read(&position).await?;

@@ -3,6 +3,8 @@
 
 use std::borrow::Cow;
 
+use linerate_hub::ChannelName;
+
 /// The main namespace.
 pub(crate) const MAIN: &str = "/";
 
@@ -24,9 +26,39 @@ pub(crate) fn qualified<'a>(namespace: &str, name: &'a str) -> Cow<'a, str> {
     }
 }
 
+/// Returns the name of the channel of all clients in a namespace: `/:`, or `/chat:`.
+pub(crate) fn everyone(namespace: &str) -> String {
+    format!("{namespace}:")
+}
+
+/// Returns the channel of a room; `None` if no client can be in it.
+pub(crate) fn channel(namespace: &str, room: &str) -> Option<ChannelName> {
+    let channel = ChannelName::new(&qualified(namespace, room)).ok()?;
+    // A room of the main namespace could have the name of a room of another one.
+    let is_same = split(channel.as_str()) == (namespace, room);
+    is_same.then_some(channel)
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{qualified, split};
+    use super::{channel, everyone, qualified, split};
+
+    #[test]
+    fn a_room_is_a_channel_of_its_own_namespace() {
+        let name = |namespace, room| channel(namespace, room).map(|one| one.to_string());
+        assert_eq!(name("/", "user:7").as_deref(), Some("user:7"));
+        assert_eq!(name("/chat", "lobby").as_deref(), Some("/chat:lobby"));
+        assert_eq!(name("/", "/chat:lobby"), None);
+        assert_eq!(name("/", ""), None);
+        assert_eq!(name("/", "a b"), None);
+    }
+
+    #[test]
+    fn all_clients_of_a_namespace_have_a_channel_there() {
+        for namespace in ["/", "/chat"] {
+            assert_eq!(split(&everyone(namespace)).0, namespace);
+        }
+    }
 
     #[test]
     fn a_channel_names_its_namespace() {

@@ -92,6 +92,14 @@ impl Session {
         }
     }
 
+    /// Disconnects the client from a namespace, at the request of the application.
+    pub(in crate::session) fn remove_from_namespace(&mut self, namespace: String) {
+        if self.is_in(&namespace) {
+            self.leave_namespace(&namespace);
+            self.say_socketio(SocketIoMessage::Disconnected { namespace });
+        }
+    }
+
     /// Disconnects the client from its namespaces if it must not reconnect on its own: clients do
     /// not look at close codes.
     pub(in crate::session) fn leave_namespaces(&mut self, disconnect: &Disconnect) {

@@ -43,7 +43,8 @@ pub(crate) struct OpenEvent {
 impl Context {
     /// Returns the subscriptions that a client begins with, if its protocol has such. In a
     /// namespace of Socket.IO, these are the rooms of the namespace among those granted to the
-    /// client, those of all clients, and the room of its own ID.
+    /// client, those of all clients, the room of its own ID, and with `socketio.redis` the channel
+    /// of the namespace.
     pub(super) fn of_namespace(
         &self,
         connect: &Connect,
@@ -61,7 +62,11 @@ impl Context {
         let settings = self.gate.shared.settings();
         let own = namespace::qualified(namespace, &self.connection.who.client);
         let rooms = settings.config.socketio.rooms.iter().map(String::as_str);
-        let rooms = rooms.chain([&*own]).map(ChannelName::new);
+        // Events from Redis can be for all clients of a namespace.
+        let is_fed = settings.config.socketio.redis.url.is_some();
+        let everyone = is_fed.then(|| namespace::everyone(namespace));
+        let rooms = rooms.chain([&*own]).chain(everyone.as_deref());
+        let rooms = rooms.map(ChannelName::new);
         for room in rooms.flatten().filter(is_inside) {
             if granted.iter().all(|(channel, _)| *channel != room) {
                 granted.push((room, SubscriptionClaims::default()));

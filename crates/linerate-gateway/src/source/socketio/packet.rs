@@ -10,6 +10,7 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 use serde::{Deserialize, de::IgnoredAny};
 
 use super::json::{EventJson, IsThere, Name};
+use crate::protocol::socketio::namespace::MAIN;
 
 /// The maximum nesting of a packet, which is that of events of clients and what contains them.
 const DEPTH_MAX: usize = 64;
@@ -67,6 +68,7 @@ pub(super) enum PacketError {
 struct Packet {
     #[serde(rename = "type")]
     kind: u8,
+    nsp: Option<String>,
     data: EventJson,
     #[serde(default)]
     id: IsThere,
@@ -106,16 +108,24 @@ struct EntryData {
     close: bool,
 }
 
-/// Decodes what is published in a channel such as `socket.io#/chat#`.
+/// Decodes what is published in a channel of a namespace, such as `socket.io#/chat#`.
 ///
 /// # Errors
 /// It is not a packet, or names more rooms than allowed.
-pub(super) fn broadcast(bytes: &[u8], rooms_max: usize) -> Result<Wish, PacketError> {
+pub(super) fn broadcast(
+    bytes: &[u8],
+    namespace: &str,
+    rooms_max: usize,
+) -> Result<Wish, PacketError> {
     // The adapter for streams publishes its requests, which are objects, in the same channel.
     if bytes.first().is_some_and(|byte| is_map(*byte)) {
         return Ok(Wish::Other);
     }
     let (_, packet, options): (IgnoredAny, Packet, Options) = from_message_pack(bytes)?;
+    // The adapter drops such packets, too.
+    if packet.nsp.as_deref().unwrap_or(MAIN) != namespace {
+        return Ok(Wish::Other);
+    }
     options.emit(packet, rooms_max)
 }
 

@@ -37,7 +37,15 @@ fn an_emitted_event_has_rooms_and_any_arguments() {
     );
     let payload = r#"{"event":"e","args":[1,-1,1.5,"a\u0001",null,null,true,[1],{"k":"v"},null]}"#;
     let expected = emit(recipients(&["a", "7"], &["b"]), payload);
-    assert_eq!(broadcast(&packet, ROOMS_MAX).unwrap(), expected);
+    assert_eq!(broadcast(&packet, "/", ROOMS_MAX).unwrap(), expected);
+}
+
+#[test]
+fn a_packet_of_another_namespace_is_ignored() {
+    let packet = b"\x93\xa0\x83\xa4type\x02\xa4data\x91\xa1e\xa3nsp\xa2/a\x80";
+    assert_eq!(broadcast(packet, "/", ROOMS_MAX).unwrap(), Wish::Other);
+    let expected = emit(recipients(&[], &[]), r#"{"event":"e","args":[]}"#);
+    assert_eq!(broadcast(packet, "/a", ROOMS_MAX).unwrap(), expected);
 }
 
 #[test]
@@ -52,7 +60,7 @@ fn bytes_and_times_become_json() {
         r#"{"d":"2017-07-14T02:40:00.007Z"},"1970-01-01T00:00:00.000Z","1969-12-31T23:59:59.999Z"]}"#,
     );
     let expected = emit(recipients(&[], &[]), payload);
-    assert_eq!(broadcast(&packet, ROOMS_MAX).unwrap(), expected);
+    assert_eq!(broadcast(&packet, "/", ROOMS_MAX).unwrap(), expected);
 }
 
 #[test]
@@ -63,12 +71,12 @@ fn numbers_can_be_names() {
     );
     let payload = r#"{"event":"7","args":[{"5":1},1099511627776,-1099511627776,0]}"#;
     let expected = emit(recipients(&[], &[]), payload);
-    assert_eq!(broadcast(&packet, ROOMS_MAX).unwrap(), expected);
+    assert_eq!(broadcast(&packet, "/", ROOMS_MAX).unwrap(), expected);
     // A key that is a number, which notepack.io does not write: `["", {type: 2, data: [1, {2: 3}]},
     // {}]`.
     let packet = b"\x93\xa0\x82\xa4type\x02\xa4data\x92\x01\x81\x02\x03\x80";
     let expected = emit(recipients(&[], &[]), r#"{"event":"1","args":[{"2":3}]}"#);
-    assert_eq!(broadcast(packet, ROOMS_MAX).unwrap(), expected);
+    assert_eq!(broadcast(packet, "/", ROOMS_MAX).unwrap(), expected);
 }
 
 #[test]
@@ -80,7 +88,7 @@ fn undefined_and_other_extensions_become_json() {
         r#"{"_placeholder":true,"base64":"YWJjZA=="},null]}"#,
     );
     let expected = emit(recipients(&[], &[]), payload);
-    assert_eq!(broadcast(packet, ROOMS_MAX).unwrap(), expected);
+    assert_eq!(broadcast(packet, "/", ROOMS_MAX).unwrap(), expected);
 }
 
 #[test]
@@ -137,7 +145,7 @@ fn requests_for_servers_are_ignored() {
          a165a36e7370a12fa9726571756573744964a172a46f70747383a5726f6f6d7390a665786365707490a5666c61\
          677380",
     );
-    assert_eq!(broadcast(&ephemeral, ROOMS_MAX).unwrap(), Wish::Other);
+    assert_eq!(broadcast(&ephemeral, "/", ROOMS_MAX).unwrap(), Wish::Other);
 }
 
 #[test]
@@ -182,10 +190,10 @@ fn entries_of_streams_are_json_or_message_pack() {
 #[test]
 fn too_many_rooms_are_refused() {
     let packet = b"\x93\xa0\x82\xa4type\x02\xa4data\x91\xa1e\x81\xa5rooms\x94\x01\x02\x03\x04";
-    let error = broadcast(packet, ROOMS_MAX).unwrap_err();
+    let error = broadcast(packet, "/", ROOMS_MAX).unwrap_err();
     let message = "packet names 4 rooms; at most 3 are allowed";
     assert_eq!(error.to_string(), message);
-    assert!(broadcast(packet, 4).is_ok());
+    assert!(broadcast(packet, "/", 4).is_ok());
 }
 
 #[test]
@@ -196,7 +204,7 @@ fn malformed_packets_are_refused() {
         packet.extend_from_slice(b"\x01\x80");
         packet
     };
-    assert!(broadcast(&deep(50), ROOMS_MAX).is_ok());
+    assert!(broadcast(&deep(50), "/", ROOMS_MAX).is_ok());
     let packets: [&[u8]; 9] = [
         b"",
         b"\x90",
@@ -209,7 +217,7 @@ fn malformed_packets_are_refused() {
         &deep(70),
     ];
     for packet in packets {
-        let error = broadcast(packet, ROOMS_MAX).unwrap_err();
+        let error = broadcast(packet, "/", ROOMS_MAX).unwrap_err();
         assert!(matches!(error, PacketError::MessagePack(_)), "{packet:?}");
     }
     assert!(matches!(
