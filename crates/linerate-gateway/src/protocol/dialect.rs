@@ -104,8 +104,8 @@ pub(crate) struct WebSocketTransport {
     /// Returns the code and reason of the Close frame.
     pub(crate) farewell: fn(&Disconnect) -> Disconnect,
     /// True if publications are withheld from the clients that they except
-    /// ([`exceptions`](super::exceptions)). Each publication is then a text frame, which binary
-    /// frames may follow.
+    /// ([`exceptions`](super::exceptions)). Each publication is then a frame, or each is a text
+    /// frame that binary frames may follow.
     pub(crate) has_exceptions: bool,
 }
 

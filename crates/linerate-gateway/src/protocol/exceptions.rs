@@ -37,14 +37,14 @@ impl Exception {
     }
 }
 
-/// Returns the exceptions of a batch whose frames are `wire`. The frames of each publication begin
-/// with a text frame, which is its only one.
+/// Returns the exceptions of a batch whose frames are `wire`: one for each publication, or a text
+/// frame with the binary frames that belong to it.
 pub(super) fn of(batch: &Batch<'_>, wire: &[u8]) -> Box<[Exception]> {
     let has_exceptions = |one: &Publication| one.exclusion().is_some() || except(one).is_some();
     if !batch.publications.iter().any(has_exceptions) {
         return Box::default();
     }
-    let frames = groups(wire);
+    let frames = groups(wire, batch.publications.len());
     let all = batch.publications.iter().zip(frames);
     let some = all.filter(|(publication, _)| has_exceptions(publication));
     some.map(|(publication, frames)| Exception {
@@ -62,21 +62,31 @@ fn except(publication: &Publication) -> Option<&str> {
         .map(|(_, client)| client.as_str())
 }
 
-/// Returns where the frames of each publication are.
-fn groups(wire: &[u8]) -> Vec<Range<usize>> {
-    let mut groups: Vec<Range<usize>> = Vec::new();
-    let mut start = 0;
-    while let Ok(Some((header, header_bytes))) = Header::decode(&wire[start..]) {
-        let payload_bytes = usize::try_from(header.payload_bytes).unwrap_or(usize::MAX);
-        let end = start.saturating_add(header_bytes.saturating_add(payload_bytes));
-        let end = end.min(wire.len());
+/// Returns where the frames of each publication are. If there are more frames than publications,
+/// those of a publication are a text frame and the binary frames after it.
+fn groups(wire: &[u8], publications: usize) -> Vec<Range<usize>> {
+    let frames: Vec<_> = frames(wire).collect();
+    let has_attachments = frames.len() > publications;
+    let mut groups: Vec<Range<usize>> = Vec::with_capacity(publications);
+    for (opcode, frame) in frames {
         match groups.last_mut() {
-            Some(group) if header.opcode != Opcode::Text => group.end = end,
-            _ => groups.push(start..end),
+            Some(group) if has_attachments && opcode != Opcode::Text => group.end = frame.end,
+            _ => groups.push(frame),
         }
-        start = end;
     }
     groups
+}
+
+/// Returns where the frames of a server are.
+fn frames(wire: &[u8]) -> impl Iterator<Item = (Opcode, Range<usize>)> {
+    let mut start = 0;
+    std::iter::from_fn(move || {
+        let (header, header_bytes) = Header::decode(&wire[start..]).ok()??;
+        let end = start + header_bytes + usize::try_from(header.payload_bytes).ok()?;
+        let frame = start..end.min(wire.len());
+        start = frame.end;
+        Some((header.opcode, frame))
+    })
 }
 
 #[cfg(test)]
@@ -136,6 +146,13 @@ mod tests {
         assert!(both.concerns("3.4", []));
         assert!(both.concerns("1.2", &[channel("b"), channel("a")]));
         assert!(!both.concerns("1.2", &[channel("b")]));
+    }
+
+    #[test]
+    fn binary_frames_can_be_publications_of_their_own() {
+        let both = [publication(None, None), publication(Some("2"), None)];
+        let found = exceptions(&both, b"\x81\x01a\x82\x01b");
+        assert_eq!(found[0].frames, 3..6);
     }
 
     #[test]
