@@ -17,6 +17,7 @@ use super::{
 pub(crate) struct Emission {
     pub(crate) to: Audience,
     pub(crate) payload: Bytes,
+    pub(crate) tags: Vec<(String, String)>,
 }
 
 /// The clients that subscribe to one of `channels`, and to none of `except`.
@@ -32,7 +33,7 @@ impl Emission {
         self,
         has_subscribers: impl Fn(&ChannelName) -> bool,
     ) -> Vec<(ChannelName, Publication)> {
-        let Self { to, payload } = self;
+        let Self { to, payload, tags } = self;
         let keep = |channels: Vec<ChannelName>| -> Vec<ChannelName> {
             channels.into_iter().filter(&has_subscribers).collect()
         };
@@ -40,7 +41,7 @@ impl Emission {
         let exclusion = Exclusion::new(except.iter().chain(&channels));
         let numbered = channels.into_iter().zip(except.len()..);
         let publications = numbered.map(|(channel, before)| {
-            let publication = Publication::build(payload.clone());
+            let publication = Publication::build(payload.clone()).with_tags(tags.clone());
             let publication = publication.with_exclusion(exclusion.first(before));
             (channel, publication.finish())
         });
@@ -110,6 +111,7 @@ mod tests {
         let emission = Emission {
             to: audience(&["a", "gone", "b"], &["x", "gone"]),
             payload: Bytes::from_static(b"1"),
+            tags: Vec::new(),
         };
         let publications = emission.into_publications(|channel| channel.as_str() != "gone");
         let excludes = |index: usize, name: &str| {
@@ -128,6 +130,7 @@ mod tests {
         let emission = Emission {
             to: audience(&["a"], &[]),
             payload: Bytes::new(),
+            tags: Vec::new(),
         };
         let publications = emission.into_publications(|_| true);
         assert!(publications[0].1.exclusion().is_none());

@@ -26,7 +26,7 @@ use super::{
     },
 };
 
-pub(crate) use event::describe;
+pub(crate) use event::{describe, may_be_envelope};
 
 pub(crate) static PROTOCOL: Protocol = Protocol {
     dialects: &[&EVENTS],

@@ -113,8 +113,14 @@ fn append_event(namespace: &str, json: &[u8], attachments: &[Bytes], out: &mut V
 
 /// Returns the event that a payload names.
 fn enveloped(line: &str) -> Option<Envelope<'_>> {
-    let may_be = line.starts_with('{') && line.contains("\"event\"");
-    may_be.then(|| serde_json::from_str(line).ok()).flatten()
+    may_be_envelope(line)
+        .then(|| serde_json::from_str(line).ok())
+        .flatten()
+}
+
+/// Returns whether a payload may name its event, so that it cannot be the only argument of another.
+pub(crate) fn may_be_envelope(line: &str) -> bool {
+    line.starts_with('{') && line.contains("\"event\"")
 }
 
 #[cfg(test)]

@@ -21,6 +21,7 @@ use crate::{
     node::{Audience, Direction, Emission, Moves, Node, Notice},
     protocol::{
         codes::Disconnect,
+        event_name,
         socketio::{EVENTS, namespace},
     },
 };
@@ -178,15 +179,18 @@ impl Intake {
         wish: Wish,
     ) {
         match wish {
-            Wish::Emit { to, payload } => {
+            Wish::Emit { to, event } => {
                 let to = audience(namespace, to);
                 if state.moves.concern(&to, &[]) {
                     emissions.deliver(&self.node).await;
                     state.moves.settle().await;
                 }
                 self.status.count_event();
-                let payload = payload.into();
-                emissions.0.push(Emission { to, payload });
+                emissions.0.push(Emission {
+                    to,
+                    tags: event_name::tags(&event.name, None),
+                    payload: event.payload.into(),
+                });
                 return;
             }
             Wish::Other => return self.status.count_ignored(),

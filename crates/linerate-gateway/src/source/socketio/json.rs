@@ -9,13 +9,18 @@ use serde::de::{
 };
 use time::{OffsetDateTime, UtcOffset};
 
+use crate::protocol::socketio::may_be_envelope;
+
 /// The type of MessagePack's extension for times.
 const TIMESTAMP: i8 = -1;
 
-/// The name and the arguments of an event, as the payload of a publication: JSON such as
-/// `{"event":"created","args":[1,2]}`.
+/// An event as a publication.
 #[derive(Debug, Eq, PartialEq)]
-pub(super) struct EventJson(pub(super) Vec<u8>);
+pub(super) struct EventJson {
+    pub(super) name: String,
+    /// The only argument as JSON, or all of them such as `{"event":"created","args":[1,2]}`.
+    pub(super) payload: Vec<u8>,
+}
 
 impl<'de> Deserialize<'de> for EventJson {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -33,13 +38,21 @@ impl<'de> Visitor<'de> for EventVisitor {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut elements: A) -> Result<EventJson, A::Error> {
-        let mut json = b"{\"event\":".to_vec();
-        let name = elements.next_element_seed(Key(&mut json))?;
-        name.ok_or_else(|| A::Error::custom("event has no name"))?;
-        json.extend_from_slice(b",\"args\":[");
-        append_elements(&mut elements, &mut json)?;
-        json.extend_from_slice(b"]}");
-        Ok(EventJson(json))
+        let name = elements.next_element()?;
+        let Name(name) = name.ok_or_else(|| A::Error::custom("event has no name"))?;
+        let mut args = Vec::new();
+        let count = append_elements(&mut elements, &mut args)?;
+        let is_ambiguous = std::str::from_utf8(&args).is_ok_and(may_be_envelope);
+        if count == 1 && !is_ambiguous {
+            let payload = args;
+            return Ok(EventJson { name, payload });
+        }
+        let mut payload = b"{\"event\":".to_vec();
+        append(&name, &mut payload);
+        payload.extend_from_slice(b",\"args\":[");
+        payload.extend_from_slice(&args);
+        payload.extend_from_slice(b"]}");
+        Ok(EventJson { name, payload })
     }
 }
 
@@ -243,20 +256,22 @@ impl<'de> Deserialize<'de> for IsThere {
     }
 }
 
+/// Appends the elements of an array, and returns their number.
 fn append_elements<'de, A: SeqAccess<'de>>(
     elements: &mut A,
     json: &mut Vec<u8>,
-) -> Result<(), A::Error> {
-    let start = json.len();
+) -> Result<usize, A::Error> {
+    let mut count = 0;
     loop {
         let end = json.len();
-        if end > start {
+        if count > 0 {
             json.push(b',');
         }
         if elements.next_element_seed(Json(json))?.is_none() {
             json.truncate(end);
-            return Ok(());
+            return Ok(count);
         }
+        count += 1;
     }
 }
 

@@ -27,8 +27,8 @@ pub(super) enum Wish {
         whom: Recipients,
         is_connection: bool,
     },
-    /// Emits an event. The payload is that of a publication.
-    Emit { to: Recipients, payload: Vec<u8> },
+    /// Emits an event.
+    Emit { to: Recipients, event: EventJson },
     /// Adds clients to rooms.
     Join {
         whom: Recipients,
@@ -176,8 +176,8 @@ impl Options {
         if !matches!(packet.kind, EVENT | BINARY_EVENT) || packet.id.0 {
             return Ok(Wish::Other);
         }
-        let EventJson(payload) = packet.data;
-        Ok(Wish::Emit { to, payload })
+        let event = packet.data;
+        Ok(Wish::Emit { to, event })
     }
 
     fn join(self, rooms: Vec<Name>, rooms_max: usize) -> Result<Wish, PacketError> {

@@ -1,7 +1,7 @@
 //! Packets as the published packages write them: bytes of `@socket.io/redis-emitter` 5.1.0,
 //! `@socket.io/redis-adapter` 8.3.0 and `@socket.io/redis-streams-adapter` 0.3.1.
 
-use super::{PacketError, Recipients, Wish, broadcast, entry, request};
+use super::{EventJson, PacketError, Recipients, Wish, broadcast, entry, request};
 
 const ROOMS_MAX: usize = 3;
 
@@ -21,10 +21,13 @@ fn recipients(rooms: &[&str], except: &[&str]) -> Recipients {
     }
 }
 
-fn emit(to: Recipients, payload: &str) -> Wish {
+fn emit(to: Recipients, name: &str, payload: &str) -> Wish {
     Wish::Emit {
         to,
-        payload: payload.as_bytes().to_vec(),
+        event: EventJson {
+            name: name.to_owned(),
+            payload: payload.as_bytes().to_vec(),
+        },
     }
 }
 
@@ -36,7 +39,7 @@ fn an_emitted_event_has_rooms_and_any_arguments() {
          c3a665786365707491a162",
     );
     let payload = r#"{"event":"e","args":[1,-1,1.5,"a\u0001",null,null,true,[1],{"k":"v"},null]}"#;
-    let expected = emit(recipients(&["a", "7"], &["b"]), payload);
+    let expected = emit(recipients(&["a", "7"], &["b"]), "e", payload);
     assert_eq!(broadcast(&packet, "/", ROOMS_MAX).unwrap(), expected);
 }
 
@@ -44,8 +47,16 @@ fn an_emitted_event_has_rooms_and_any_arguments() {
 fn a_packet_of_another_namespace_is_ignored() {
     let packet = b"\x93\xa0\x83\xa4type\x02\xa4data\x91\xa1e\xa3nsp\xa2/a\x80";
     assert_eq!(broadcast(packet, "/", ROOMS_MAX).unwrap(), Wish::Other);
-    let expected = emit(recipients(&[], &[]), r#"{"event":"e","args":[]}"#);
+    let expected = emit(recipients(&[], &[]), "e", r#"{"event":"e","args":[]}"#);
     assert_eq!(broadcast(packet, "/a", ROOMS_MAX).unwrap(), expected);
+}
+
+#[test]
+fn an_argument_that_names_an_event_is_not_a_payload_of_its_own() {
+    let packet = b"\x93\xa0\x82\xa4type\x02\xa4data\x92\xa1e\x81\xa5event\xa1x\x80";
+    let payload = r#"{"event":"e","args":[{"event":"x"}]}"#;
+    let expected = emit(recipients(&[], &[]), "e", payload);
+    assert_eq!(broadcast(packet, "/", ROOMS_MAX).unwrap(), expected);
 }
 
 #[test]
@@ -59,7 +70,7 @@ fn bytes_and_times_become_json() {
         r#"{"event":"e","args":[{"_placeholder":true,"base64":"AQI="},"#,
         r#"{"d":"2017-07-14T02:40:00.007Z"},"1970-01-01T00:00:00.000Z","1969-12-31T23:59:59.999Z"]}"#,
     );
-    let expected = emit(recipients(&[], &[]), payload);
+    let expected = emit(recipients(&[], &[]), "e", payload);
     assert_eq!(broadcast(&packet, "/", ROOMS_MAX).unwrap(), expected);
 }
 
@@ -70,12 +81,12 @@ fn numbers_can_be_names() {
          cf0000000000000000a36e7370a12f83a5726f6f6d7390a5666c61677380a665786365707490",
     );
     let payload = r#"{"event":"7","args":[{"5":1},1099511627776,-1099511627776,0]}"#;
-    let expected = emit(recipients(&[], &[]), payload);
+    let expected = emit(recipients(&[], &[]), "7", payload);
     assert_eq!(broadcast(&packet, "/", ROOMS_MAX).unwrap(), expected);
     // A key that is a number, which notepack.io does not write: `["", {type: 2, data: [1, {2: 3}]},
     // {}]`.
     let packet = b"\x93\xa0\x82\xa4type\x02\xa4data\x92\x01\x81\x02\x03\x80";
-    let expected = emit(recipients(&[], &[]), r#"{"event":"1","args":[{"2":3}]}"#);
+    let expected = emit(recipients(&[], &[]), "1", r#"{"2":3}"#);
     assert_eq!(broadcast(packet, "/", ROOMS_MAX).unwrap(), expected);
 }
 
@@ -87,7 +98,7 @@ fn undefined_and_other_extensions_become_json() {
         r#"{"event":"e","args":[null,{"_placeholder":true,"base64":"Bw=="},"#,
         r#"{"_placeholder":true,"base64":"YWJjZA=="},null]}"#,
     );
-    let expected = emit(recipients(&[], &[]), payload);
+    let expected = emit(recipients(&[], &[]), "e", payload);
     assert_eq!(broadcast(packet, "/", ROOMS_MAX).unwrap(), expected);
 }
 
@@ -152,10 +163,10 @@ fn requests_for_servers_are_ignored() {
 fn entries_of_streams_are_json_or_message_pack() {
     let binary =
         "gqZwYWNrZXSDpHR5cGUCpGRhdGGSoWXEAgECo25zcKEvpG9wdHODpXJvb21zkaFhpmV4Y2VwdJClZmxhZ3OA";
-    let payload = r#"{"event":"e","args":[{"_placeholder":true,"base64":"AQI="}]}"#;
+    let payload = r#"{"_placeholder":true,"base64":"AQI="}"#;
     assert_eq!(
         entry(b"3", binary.as_bytes(), ROOMS_MAX).unwrap(),
-        emit(recipients(&["a"], &[]), payload)
+        emit(recipients(&["a"], &[]), "e", payload)
     );
     let options = r#""opts":{"rooms":["a"],"except":[],"flags":{}}"#;
     let decoded = |kind: &str, rest: &str| {
@@ -163,8 +174,11 @@ fn entries_of_streams_are_json_or_message_pack() {
         entry(kind.as_bytes(), json.as_bytes(), ROOMS_MAX).unwrap()
     };
     let packet = r#","packet":{"type":2,"data":["e",1.5],"nsp":"/"}"#;
-    let payload = r#"{"event":"e","args":[1.5]}"#;
-    assert_eq!(decoded("3", packet), emit(recipients(&["a"], &[]), payload));
+    let payload = "1.5";
+    assert_eq!(
+        decoded("3", packet),
+        emit(recipients(&["a"], &[]), "e", payload)
+    );
     let wants_answers = format!(r#"{packet},"requestId":"r""#);
     assert_eq!(decoded("3", &wants_answers), Wish::Other);
     let (whom, rooms) = (recipients(&["a"], &[]), vec!["c".to_owned()]);
