@@ -78,6 +78,7 @@ lint: web ## check formatting, clippy, types of the pages, syntax of the scripts
 	cargo clippy --locked --workspace --all-targets --all-features -- -D warnings
 	cd web && npm run --silent check
 	cd sdk-tests && ../web/node_modules/.bin/prettier --config ../web/.prettierrc.json --check .
+	cd examples && ../web/node_modules/.bin/prettier --config ../web/.prettierrc.json --check .
 	for script in $$(grep -rlE '^#!/usr/bin/env bash' scripts .ci bench conformance); do bash -n "$$script"; done
 	python3 -B -m unittest discover -q -s conformance/tests
 	python3 -B -m unittest discover -q -s mutants/tests
@@ -163,7 +164,7 @@ web-test: web/node_modules/.stamp ## test the pages, without a browser
 	cd web && npm test --silent
 
 .PHONY: browser-test
-browser-test: program wasm ## test the pages and linerate-web in Chromium, against the built binary
+browser-test: program wasm examples/one-channel/node_modules/.stamp ## test the pages, the example and linerate-web in Chromium, against the built binary
 	cd web && npm run --silent test:browser
 
 # The program must have the version of the crate. It is small enough to be built without
@@ -196,6 +197,10 @@ endif
 
 sdk-tests/node_modules/.stamp: sdk-tests/package.json sdk-tests/package-lock.json
 	cd sdk-tests && npm ci --no-audit --no-fund
+	@touch $@
+
+examples/one-channel/node_modules/.stamp: examples/one-channel/package.json examples/one-channel/package-lock.json
+	cd examples/one-channel && npm ci --no-audit --no-fund
 	@touch $@
 
 .cache/sdk-python/.stamp: sdk-tests/python/requirements.txt

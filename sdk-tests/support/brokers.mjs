@@ -54,7 +54,8 @@ export async function startBroker({ program, scheme, flags }) {
   };
 }
 
-async function freePort() {
+/** Returns a port that is free. */
+export async function freePort() {
   const listener = createServer().listen(0, LOCAL);
   await once(listener, "listening");
   const { port } = listener.address();

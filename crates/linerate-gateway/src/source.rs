@@ -6,8 +6,8 @@
 //! | `sink` | publishes what sources read, and tells all nodes of gaps |
 //! | `socketio` | events that Socket.IO's own server and emitter publish in Redis |
 //!
-//! Every node runs every source. The databases of a name agree among themselves which of them reads;
-//! see [`linerate_postgres`].
+//! Every node runs every source. The databases of a name agree among themselves which of them
+//! reads; see [`linerate_postgres`].
 
 mod setup;
 mod sink;

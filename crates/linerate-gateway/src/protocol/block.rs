@@ -77,8 +77,8 @@ impl Block {
         self
     }
 
-    /// Returns what a client with these subscriptions receives instead of this block, which may be an
-    /// empty block; `None` if the client receives this block.
+    /// Returns what a client with these subscriptions receives instead of this block, which may be
+    /// an empty block; `None` if the client receives this block.
     #[inline]
     pub(crate) fn for_client<'a, C>(&self, client: &str, channels: impl Fn() -> C) -> Option<Self>
     where

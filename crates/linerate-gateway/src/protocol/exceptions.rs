@@ -3,7 +3,8 @@
 //! A block is the same for all subscribers. It therefore knows which of its frames which clients
 //! must not receive, and such a client gets a copy without them. A publication names them in one of
 //! two ways: with the tag `except`, which is the ID of a client that usually knows the publication
-//! because it caused it, or with an [`Exclusion`], which excludes the subscribers of other channels.
+//! because it caused it, or with an [`Exclusion`], which excludes the subscribers of other
+//! channels.
 
 use std::ops::Range;
 

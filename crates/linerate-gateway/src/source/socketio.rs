@@ -8,8 +8,8 @@
 //! | `setup` | what the configuration says, ready to be used |
 //! | `status` | what a feed has read |
 //!
-//! Redis passes on to all nodes what an application publishes, so each node reads it and delivers it
-//! to its own clients. Publishing it again through the broker, from one node, would have to be
+//! Redis passes on to all nodes what an application publishes, so each node reads it and delivers
+//! it to its own clients. Publishing it again through the broker, from one node, would have to be
 //! agreed upon, and lose or repeat events when that node changes. The events have no positions.
 
 mod intake;

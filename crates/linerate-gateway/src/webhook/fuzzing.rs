@@ -11,8 +11,8 @@ use serde_json::Value;
 
 use super::{Event, Happened, Publication, encode, queue::Queue};
 
-/// Encodes a publication of any client in all formats. Whatever it contains, a receiver must be able
-/// to parse the batch, because it is repeated until it is accepted.
+/// Encodes a publication of any client in all formats. Whatever it contains, a receiver must be
+/// able to parse the batch, because it is repeated until it is accepted.
 ///
 /// The first line is a channel, the second a user, the third the name of an event, and the rest is
 /// the payload.

@@ -10,8 +10,8 @@ use serde_json::{Value, value::RawValue};
 use super::channel_json::as_text;
 use crate::protocol::{event_name, exceptions};
 
-/// The maximum size of the data that is told, in bytes: the default of `client.message_bytes_max`. A
-/// batch must not become larger than receivers accept.
+/// The maximum size of the data that is told, in bytes: the default of `client.message_bytes_max`.
+/// A batch must not become larger than receivers accept.
 const DATA_BYTES_MAX: usize = 64 << 10;
 
 /// The maximum depth of data that is told as JSON. Parsers allow about 100 for the whole batch.

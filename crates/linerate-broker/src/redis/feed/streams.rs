@@ -125,7 +125,7 @@ impl StreamFeed {
             return Ok(position);
         }
         self.sink.take(vec![FeedEvent::Gap]).await;
-        // A stream that begins anew may have smaller IDs.
+        // A new stream of the same name may have smaller IDs.
         let has_later = self.first_of("XRANGE", &position, "+").await?.is_some();
         Ok(if has_later {
             position

@@ -378,7 +378,7 @@ async fn entries_of_a_stream_are_read_from_its_end_and_after_an_interruption() {
         add("3", event(name)).await;
     }
     client.expect(&[r#"42["c"]"#, r#"42["d"]"#]).await;
-    // A stream that begins anew has lost entries, perhaps.
+    // A new stream of the same name may have lost entries.
     let clients: String = fed.query(redis::cmd("CLIENT").arg("LIST")).await;
     let reader = clients.lines().find(|line| line.contains("cmd=xread"));
     let id = reader.unwrap().split(' ').next().unwrap();
