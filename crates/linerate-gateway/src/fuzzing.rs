@@ -4,6 +4,7 @@
 mod api;
 mod backends;
 mod commands;
+mod emitter;
 mod phoenix;
 mod publications;
 mod pusher;
@@ -16,6 +17,7 @@ mod webhooks;
 pub use api::api;
 pub use backends::backends;
 pub use commands::commands;
+pub use emitter::emitter;
 pub use phoenix::phoenix;
 pub use publications::publications;
 pub use pusher::pusher;

@@ -308,6 +308,9 @@ impl Session {
                 }
                 Job::Subscribe { channel, info } => {
                     let work = self.begin_server_subscribe(channel.clone(), info);
+                    if work.is_none() {
+                        self.end_entering(&channel);
+                    }
                     (Pending::Push(channel), work)
                 }
             };

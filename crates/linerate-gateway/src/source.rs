@@ -11,7 +11,7 @@
 
 mod setup;
 mod sink;
-mod socketio;
+pub(crate) mod socketio;
 
 use std::sync::Arc;
 

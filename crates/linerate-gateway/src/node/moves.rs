@@ -12,8 +12,8 @@ use tokio::time::sleep;
 use super::{Notice, emission::Audience, inboxes::Inboxes, shard::Shard};
 use crate::{clock::now, protocol::codes::Unsubscribe};
 
-/// The maximum time that events wait.
-const SETTLE_MAX: Duration = Duration::from_millis(250);
+/// The maximum time that events wait, if the broker does not answer.
+const SETTLE_MAX: Duration = Duration::from_secs(5);
 
 /// How often to look whether the clients have moved.
 const SETTLE_INTERVAL: Duration = Duration::from_millis(1);
@@ -63,6 +63,11 @@ impl Moves {
         !self.moves.is_empty() && names.any(|name| self.channels.contains(name))
     }
 
+    /// Returns whether clients are entering or leaving a channel.
+    pub(crate) fn include(&self, channel: &ChannelName) -> bool {
+        self.channels.contains(channel)
+    }
+
     /// Waits until the clients have moved, if an audience or one of `channels` depends on it.
     pub(crate) async fn settle_for(&mut self, audience: &Audience, channels: &[ChannelName]) {
         if self.moves.len() >= MOVES_MAX || self.concern(audience, channels) {
@@ -83,6 +88,9 @@ impl Moves {
             let mut clients = Vec::new();
             for (id, client) in shard.audience(&audience, protocol) {
                 for channel in &wanted {
+                    if direction == Direction::Enter {
+                        shard.entering.borrow_mut().insert((id, channel.clone()));
+                    }
                     client.outlet.notify(direction.notice(channel.clone()));
                 }
                 clients.push(id);
@@ -102,8 +110,7 @@ impl Moves {
         }
     }
 
-    /// Waits until all clients have moved. A client that may not enter a channel never does, so
-    /// this takes at most [`SETTLE_MAX`].
+    /// Waits until all clients have moved or cannot, but at most for [`SETTLE_MAX`].
     pub(crate) async fn settle(&mut self) {
         let until = now() + SETTLE_MAX;
         while !self.moves.is_empty() && now() < until {
@@ -142,14 +149,20 @@ impl Shard {
     }
 
     fn has_settled(&self, one: &Move) -> bool {
-        let clients = one.clients.iter().filter_map(|id| self.clients.get(id));
-        let mut members = clients.flat_map(|client| {
+        let entering = self.entering.borrow();
+        let mut places = one.clients.iter().flat_map(|id| {
             let channels = one.channels.iter();
-            channels.map(|channel| client.channels.get(channel))
+            channels.map(move |channel| (*id, channel))
         });
         match one.direction {
-            Direction::Enter => members.all(|member| member.is_some_and(|one| one.is_active)),
-            Direction::Leave => members.all(|member| member.is_none()),
+            Direction::Enter => {
+                entering.is_empty()
+                    || places.all(|(id, channel)| !entering.contains(&(id, channel.clone())))
+            }
+            Direction::Leave => places.all(|(id, channel)| {
+                let client = self.clients.get(&id);
+                client.is_none_or(|client| !client.channels.contains_key(channel))
+            }),
         }
     }
 }

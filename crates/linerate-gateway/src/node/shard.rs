@@ -1,6 +1,6 @@
 //! A worker's part of the fan-out: its hub, and the clients whose connections run on it.
 
-use std::sync::Arc;
+use std::{cell::RefCell, sync::Arc};
 
 use foldhash::fast::RandomState;
 use hashbrown::{HashMap, HashSet};
@@ -24,6 +24,8 @@ pub(crate) struct Shard {
     pub(crate) clients: ClientMap<Client>,
     pub(crate) channels: HashMap<ChannelName, Channel, RandomState>,
     pub(super) waiting: WaitingClients,
+    /// The clients that were told to enter a channel, until they have done it or cannot.
+    pub(super) entering: RefCell<HashSet<(ClientId, ChannelName), RandomState>>,
     /// True while draining: new clients are disconnected immediately.
     pub(super) turns_away: bool,
 }
@@ -99,6 +101,7 @@ impl Shard {
             clients: ClientMap::default(),
             channels: HashMap::default(),
             waiting: WaitingClients::default(),
+            entering: RefCell::default(),
             turns_away: false,
         }
     }

@@ -102,6 +102,10 @@ impl Worker {
         let Some(gone) = shard.clients.remove(&client) else {
             return;
         };
+        let entering = shard.entering.get_mut();
+        if !entering.is_empty() {
+            entering.retain(|(id, _)| *id != client);
+        }
         let emptied = shard.hub.disconnect(client);
         self.inbox
             .set_batch_interval(shard.hub.batch_interval_min());
@@ -118,6 +122,15 @@ impl Worker {
         counts.unsubscribed(gone.channels.len());
         for (channel, member) in gone.channels {
             self.node.presence.left(channel, member);
+        }
+    }
+
+    /// Records that a client that was told to enter a channel has done it, or cannot.
+    pub(crate) fn has_entered(&self, client: ClientId, channel: &ChannelName) {
+        let mut shard = self.shard();
+        let entering = shard.entering.get_mut();
+        if !entering.is_empty() {
+            entering.remove(&(client, channel.clone()));
         }
     }
 

@@ -116,6 +116,9 @@ impl Session {
                 });
                 let subscribed =
                     standing.map(|standing| self.subscribed(&channel, standing, is_of_server));
+                if is_of_server {
+                    self.end_entering(&channel);
+                }
                 if let (Pending::Push(_), Ok(subscribed)) = (&pending, &subscribed) {
                     self.activity.say(ServerMessage::Push(Push::Subscribe {
                         channel,

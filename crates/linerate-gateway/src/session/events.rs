@@ -99,6 +99,14 @@ impl Session {
         }))
     }
 
+    /// Tells the worker that a subscription that the application has requested is made, or cannot
+    /// be.
+    pub(super) fn end_entering(&self, channel: &ChannelName) {
+        if let Some(client) = self.client() {
+            self.context.gate.worker.has_entered(client, channel);
+        }
+    }
+
     /// Ends the session or the subscriptions whose tokens are now revoked. SDKs reconnect and are
     /// told to get new tokens.
     fn end_revoked(&mut self) {

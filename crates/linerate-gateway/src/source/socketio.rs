@@ -2,6 +2,7 @@
 //!
 //! | module | responsibility |
 //! | --- | --- |
+//! | `fuzzing` | an entry point for fuzzers |
 //! | `intake` | carries out what arrives from a feed, in order |
 //! | `json` | values of MessagePack as JSON |
 //! | `packet` | the packets of the emitter and the adapters |
@@ -12,6 +13,8 @@
 //! it to its own clients. Publishing it again through the broker, from one node, would have to be
 //! agreed upon, and lose or repeat events when that node changes. The events have no positions.
 
+#[cfg(fuzzing)]
+pub(crate) mod fuzzing;
 mod intake;
 mod json;
 mod packet;

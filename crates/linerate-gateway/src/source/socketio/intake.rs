@@ -83,7 +83,8 @@ impl Intake {
         for event in events {
             match event {
                 FeedEvent::Message { channel, payload } => {
-                    if let Some((namespace, wish)) = self.read_message(&channel, &payload) {
+                    let message = self.read_message(&state.moves, &channel, &payload);
+                    if let Some((namespace, wish)) = message {
                         self.fulfil(&mut state, &mut emissions, &namespace, wish)
                             .await;
                     }
@@ -120,6 +121,7 @@ impl Intake {
     /// Decodes what was published in a channel, unless no client of this node is concerned.
     fn read_message<'a>(
         &'a self,
+        moves: &Moves,
         channel: &'a [u8],
         payload: &[u8],
     ) -> Option<(Cow<'a, str>, Wish)> {
@@ -129,7 +131,7 @@ impl Intake {
         let wish = match kind {
             ChannelKind::Events { room } => {
                 if let Some(room) = room
-                    && !self.is_in_use(namespace, room)
+                    && !self.is_in_use(moves, namespace, room)
                 {
                     return None;
                 }
@@ -165,10 +167,12 @@ impl Intake {
         }
     }
 
-    /// Returns whether clients of this node are in a room.
-    fn is_in_use(&self, namespace: &str, room: &str) -> bool {
+    /// Returns whether clients of this node are in a room, or are entering it.
+    fn is_in_use(&self, moves: &Moves, namespace: &str, room: &str) -> bool {
         let channel = namespace::channel(namespace, room);
-        channel.is_some_and(|channel| self.node.dispatcher.has_subscribers(&channel))
+        channel.is_some_and(|channel| {
+            moves.include(&channel) || self.node.dispatcher.has_subscribers(&channel)
+        })
     }
 
     async fn fulfil(
