@@ -6,6 +6,7 @@ pub(crate) mod calls;
 pub(crate) mod commands;
 pub(crate) mod connect;
 mod dying;
+pub(crate) mod events;
 pub(crate) mod filters;
 pub(crate) mod flood;
 pub(crate) mod hoard;
@@ -60,6 +61,8 @@ pub(crate) enum Abuse {
     Dying,
     /// Sending fragments without payload.
     EmptyFragments,
+    /// Joining and leaving channels and publishing, while a webhook is to be told of it.
+    Events,
     /// Subscribing with one filter after another.
     Filters,
     /// Opening connections that never read and never answer a Ping, as if their hosts had crashed.
@@ -144,6 +147,10 @@ impl Abuse {
             Self::EmptyFragments | Self::Pings | Self::SlowReaders | Self::TinyFragments => {
                 Box::new(flood::Flood::new(self, server, peers, is_twin))
             }
+            Self::Events => Box::new(events::Events {
+                peers: Peers::new(server, peers),
+                number: 0,
+            }),
             Self::Hoard => Box::new(hoard::Hoard::new(server, peers, is_twin)),
             Self::Pages => Box::new(pages::Pages::new(server, peers, is_twin)),
             Self::PhoenixCommands => {

@@ -16,6 +16,7 @@ mod rolling;
 mod slow;
 mod stalled;
 mod uploads;
+mod webhooks;
 
 use std::{fs, time::Duration};
 
@@ -47,6 +48,7 @@ pub(crate) fn rows() -> Vec<Row> {
     rows.extend([
         attachments::row(),
         backends::row(),
+        webhooks::row(),
         stalled::row(),
         hoard::row(),
         reload::row(),

@@ -1,7 +1,8 @@
 //! A publication of a client, as webhooks are told.
 
+use std::str;
+
 use base64::{Engine, prelude::BASE64_STANDARD};
-use bytes::Bytes;
 use linerate_broker::Publish;
 use linerate_hub::ChannelName;
 use serde::{Serialize, Serializer, ser::SerializeMap};
@@ -23,34 +24,46 @@ pub(crate) struct Publication {
     #[serde(serialize_with = "as_text")]
     channel: ChannelName,
     #[serde(flatten)]
-    data: Data,
+    payload: Payload,
     #[serde(serialize_with = "as_map", skip_serializing_if = "Vec::is_empty")]
     tags: Vec<(String, String)>,
 }
 
-/// The data of a publication: JSON that any parser accepts, other text, bytes, or only the size of
-/// data that is too large.
+/// The payload of a publication. A worker only copies it; it is read when it is sent.
+#[derive(Clone, Debug)]
+enum Payload {
+    Copied(Box<[u8]>),
+    /// It is too large, and has this size in bytes.
+    Omitted(usize),
+}
+
+/// What receivers are told of a payload: JSON that any parser accepts, other text, bytes, or only
+/// the size.
 #[derive(Clone, Debug, Serialize)]
-enum Data {
+enum Data<'a> {
     #[serde(rename = "data_base64", serialize_with = "as_base64")]
-    Bytes(Box<[u8]>),
+    Bytes(&'a [u8]),
     #[serde(rename = "data")]
-    Json(Box<RawValue>),
+    Json(&'a RawValue),
     #[serde(rename = "omitted_bytes")]
     Omitted(usize),
     #[serde(rename = "data_text")]
-    Text(Box<str>),
+    Text(&'a str),
 }
 
 impl Publication {
-    /// Describes a publication. Its data is copied, because it may be a part of a larger buffer.
+    /// Describes a publication. Its payload is copied, because it may be a part of a larger buffer.
     pub(crate) fn new(channel: ChannelName, publish: &Publish) -> Self {
+        let payload = &publish.payload;
         // This tag is an instruction to the gateway.
         let tags = publish.tags.iter();
         let tags = tags.filter(|(name, _)| name != exceptions::TAG);
         Self {
             channel,
-            data: Data::of(&publish.payload),
+            payload: match payload.len() > DATA_BYTES_MAX {
+                true => Payload::Omitted(payload.len()),
+                false => Payload::Copied(payload[..].into()),
+            },
             tags: tags.cloned().collect(),
         }
     }
@@ -67,47 +80,53 @@ impl Publication {
         name.map_or(event_name::MESSAGE, |(_, event)| event)
     }
 
-    /// Returns the data as text: bytes in base64, and nothing of data that is too large.
+    /// Returns the payload as text: bytes in base64, and nothing of a payload that is too large.
     pub(super) fn text(&self) -> String {
-        match &self.data {
-            Data::Bytes(bytes) => BASE64_STANDARD.encode(bytes),
-            Data::Json(json) => json.get().to_owned(),
-            Data::Omitted(_) => String::new(),
-            Data::Text(text) => text.to_string(),
+        match &self.payload {
+            Payload::Copied(bytes) => match str::from_utf8(bytes) {
+                Ok(text) => text.to_owned(),
+                Err(_) => BASE64_STANDARD.encode(bytes),
+            },
+            Payload::Omitted(_) => String::new(),
         }
     }
 
-    /// Returns the approximate memory of the data and the tags, in bytes.
+    /// Returns the approximate memory of the payload and the tags, in bytes.
     pub(super) fn bytes(&self) -> usize {
-        let data = match &self.data {
-            Data::Bytes(bytes) => bytes.len(),
-            Data::Json(json) => json.get().len(),
-            Data::Omitted(_) => 0,
-            Data::Text(text) => text.len(),
+        let payload = match &self.payload {
+            Payload::Copied(bytes) => bytes.len(),
+            Payload::Omitted(_) => 0,
         };
-        let tags = self.tags.iter();
-        let tags =
-            tags.map(|(name, value)| size_of::<(String, String)>() + name.len() + value.len());
-        data + tags.sum::<usize>()
+        let of_tag = |(name, value): &(String, String)| {
+            size_of::<(String, String)>() + name.len() + value.len()
+        };
+        payload + self.tags.iter().map(of_tag).sum::<usize>()
     }
 }
 
-impl Data {
-    fn of(payload: &Bytes) -> Self {
-        if payload.len() > DATA_BYTES_MAX {
-            return Self::Omitted(payload.len());
-        }
-        let Ok(text) = std::str::from_utf8(payload) else {
-            return Self::Bytes(payload[..].into());
+impl Serialize for Payload {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let data = match self {
+            Self::Copied(bytes) => Data::of(bytes),
+            Self::Omitted(bytes) => Data::Omitted(*bytes),
+        };
+        data.serialize(serializer)
+    }
+}
+
+impl<'a> Data<'a> {
+    fn of(payload: &'a [u8]) -> Self {
+        let Ok(text) = str::from_utf8(payload) else {
+            return Self::Bytes(payload);
         };
         // Receivers parse whole batches. A client must not stop them with data that their parser
         // refuses, such as 100,000 nested arrays, a number like 1e999 or half a surrogate pair. Our
         // own parser refuses them too, unless it skips values as it does for raw ones.
         let parsed = serde_json::from_str::<Value>(text);
         let is_ordinary = parsed.is_ok_and(|json| depth(&json) <= DEPTH_MAX);
-        match RawValue::from_string(text.to_owned()) {
+        match serde_json::from_str(text) {
             Ok(json) if is_ordinary => Self::Json(json),
-            _ => Self::Text(text.into()),
+            _ => Self::Text(text),
         }
     }
 }

@@ -47,6 +47,9 @@ struct Entry {
     /// Since when it has none.
     vacant_since: Option<Instant>,
     is_stored: bool,
+    /// True if the broker may have lost it. It is stored again even if all clients have left since,
+    /// so that the broker can tell when it becomes vacant.
+    must_restore: bool,
     /// True if the place is in [`Table::changed`].
     is_changed: bool,
     /// True if the place is in [`Table::vacant`].
@@ -100,8 +103,13 @@ impl Place {
 impl Entry {
     /// Returns whether the place counts as occupied.
     fn is_occupied(&self, now: Instant) -> bool {
-        let waits = |since| now.saturating_duration_since(since) < VACANT_MIN;
-        !self.workers.is_empty() || self.is_stored && self.vacant_since.is_some_and(waits)
+        !self.workers.is_empty() || self.must_restore || self.is_stored && self.is_recent(now)
+    }
+
+    /// Returns whether the last client has left only recently.
+    fn is_recent(&self, now: Instant) -> bool {
+        let is_recent = |since| now.saturating_duration_since(since) < VACANT_MIN;
+        self.vacant_since.is_some_and(is_recent)
     }
 }
 
@@ -155,6 +163,7 @@ impl Table {
         for (place, entry) in unwanted.filter(|(place, _)| !is_wanted(place)) {
             entry.workers.clear();
             entry.vacant_since = None;
+            entry.must_restore = false;
             if !entry.is_changed {
                 entry.is_changed = true;
                 self.changed.push_back(place.clone());
@@ -165,7 +174,7 @@ impl Table {
     /// Records that the broker has lost what was stored.
     pub(super) fn restore(&mut self) {
         for (place, entry) in &mut self.entries {
-            entry.is_stored = false;
+            entry.must_restore |= std::mem::take(&mut entry.is_stored);
             if !entry.is_changed {
                 entry.is_changed = true;
                 self.changed.push_back(place.clone());
@@ -186,7 +195,7 @@ impl Table {
             };
             match self.entries.get_mut(&place) {
                 // Clients have come and left again in the meantime.
-                Some(entry) if entry.workers.is_empty() && entry.is_occupied(now) => {
+                Some(entry) if entry.is_recent(now) => {
                     self.vacant.push_back((now + VACANT_MIN, place));
                 }
                 _ => self.end_waiting(place),
@@ -217,14 +226,16 @@ impl Table {
                 continue;
             };
             entry.is_stored = change.is_occupied;
-            if change.is_occupied || entry.is_changed {
+            entry.must_restore &= !change.is_occupied;
+            let has_clients = !entry.workers.is_empty();
+            if entry.is_changed || entry.is_waiting {
                 continue;
             }
-            if !entry.workers.is_empty() {
-                // Clients have come in the meantime.
+            if has_clients != change.is_occupied {
+                // Clients have come or left in the meantime.
                 entry.is_changed = true;
                 self.changed.push_back(change.place.clone());
-            } else if !entry.is_waiting {
+            } else if !has_clients {
                 self.remove(&change.place);
             }
         }
@@ -384,7 +395,27 @@ mod tests {
         table.restore();
         let mut changes = store(&mut table, now);
         changes.sort_by_key(|change| change.place.name());
-        assert_eq!(changes, [change(&room(1), true), change(&room(2), true)]);
+        assert_eq!(changes, [0, 1, 2].map(|number| change(&room(number), true)));
+    }
+
+    #[test]
+    fn a_place_that_was_left_before_a_loss_is_stored_again_and_then_vacated() {
+        for is_due in [false, true] {
+            let (mut table, place, now) = (Table::default(), room(1), Instant::now());
+            table.came(&place, 0);
+            store(&mut table, now);
+            table.left(now, &place, 0);
+            table.restore();
+            let later = match is_due {
+                false => now,
+                true => now + VACANT_MIN,
+            };
+            assert_eq!(store(&mut table, later), [change(&place, true)]);
+            let vacated = store(&mut table, now + VACANT_MIN);
+            assert_eq!(vacated, [change(&place, false)]);
+            store(&mut table, now + VACANT_MIN);
+            assert_eq!((table.len(), table.bytes()), (0, 0));
+        }
     }
 
     #[test]

@@ -2,11 +2,12 @@
 
 use std::time::{Duration, Instant};
 
+use linerate::Client;
 use linerate_testkit::server::RedisServer;
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
-use super::{Receiver, kinds, webhook};
+use super::{Receiver, kinds, services::nats, webhook};
 use crate::support::{Gateway, Json, config, in_time, token};
 
 /// How long a channel must have no subscribers before it is reported.
@@ -142,6 +143,63 @@ async fn the_channels_of_a_node_that_has_ended_are_vacated_by_another() {
             ("vacated", "theirs")
         ]
     );
+}
+
+/// A client stays while the broker restarts without what it had stored, and leaves afterwards.
+async fn survives_a_broker_without_memory(url: &str, restart: impl AsyncFnOnce()) {
+    let (receiver, toml) = receiver("").await;
+    let start = || Gateway::start_on(url, config(&toml));
+    let gateways = [start(), start()];
+    let mut clients = Vec::new();
+    for gateway in &gateways {
+        // The subscriptions of raw clients do not end with the link to the broker.
+        clients.push(gateway.raw(&Client::new(), "channel=news").await);
+    }
+    receiver.count(1).await;
+    restart().await;
+    // It may be told again that the channel is occupied, but not that it is vacant.
+    sleep(VACANT_MIN + Duration::from_secs(9)).await;
+    let events = receiver.events();
+    assert!(
+        places(&events)
+            .iter()
+            .all(|place| *place == ("occupied", "news")),
+        "{events:?}"
+    );
+    let told = events.len();
+    drop(clients);
+    let events = receiver.count(told + 1).await;
+    sleep(Duration::from_secs(1)).await;
+    assert_eq!(places(&receiver.events()), places(&events));
+    assert_eq!(places(&events).last(), Some(&("vacated", "news")));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn redis_that_loses_its_memory_is_told_again() {
+    let Some(mut redis) = RedisServer::start() else {
+        return;
+    };
+    let url = redis.url();
+    survives_a_broker_without_memory(&url, async || {
+        redis.kill();
+        sleep(Duration::from_millis(500)).await;
+        redis.restart();
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nats_that_loses_its_memory_is_told_again() {
+    let Some(mut nats) = nats(true) else {
+        return;
+    };
+    let url = format!("nats://{}", nats.address());
+    survives_a_broker_without_memory(&url, async || {
+        nats.kill();
+        sleep(Duration::from_millis(500)).await;
+        nats.restart();
+    })
+    .await;
 }
 
 #[tokio::test]

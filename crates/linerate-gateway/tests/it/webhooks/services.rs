@@ -11,7 +11,7 @@ use tokio::time::sleep;
 use crate::support::{Gateway, Json, config, in_time};
 
 /// Starts a NATS server with JetStream, or without; `None` if NATS is not installed.
-fn nats(with_jetstream: bool) -> Option<ServerProcess> {
+pub(super) fn nats(with_jetstream: bool) -> Option<ServerProcess> {
     let port = free_port();
     let program = std::env::var("NATS_SERVER_BIN").unwrap_or_else(|_| "nats-server".to_owned());
     ServerProcess::start(&program, port, |directory| {
