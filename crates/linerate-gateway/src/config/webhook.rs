@@ -1,5 +1,7 @@
 //! `[[webhook]]`: where the application is told what happens to clients and channels.
 
+mod event;
+
 use std::{
     collections::{BTreeMap, HashSet},
     path::PathBuf,
@@ -14,67 +16,13 @@ use super::{
     endpoint::{check_headers, check_name, check_tls, check_url},
     unit,
 };
+pub use event::{WebhookEvent, WebhookFormat};
 
 /// Maximum number of webhooks: each is a label value in metrics.
 const WEBHOOKS_MAX: usize = 16;
 
-/// The events that are sent unless others are configured.
-const STANDARD_EVENTS: &[WebhookEvent] = &[
-    WebhookEvent::Connected,
-    WebhookEvent::Disconnected,
-    WebhookEvent::Subscribed,
-    WebhookEvent::Unsubscribed,
-];
-
-/// The events that are sent in Pusher's format unless others are configured.
-const PUSHER_EVENTS: &[WebhookEvent] = &[
-    WebhookEvent::Occupied,
-    WebhookEvent::Vacated,
-    WebhookEvent::MemberAdded,
-    WebhookEvent::MemberRemoved,
-];
-
 /// The prefixes of the headers with which batches are signed.
 const SIGNING: [&str; 2] = ["webhook-", "x-pusher-"];
-
-/// A kind of event that a webhook can be told.
-#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq)]
-#[serde(rename_all = "snake_case")]
-#[non_exhaustive]
-pub enum WebhookEvent {
-    /// A Pusher client has subscribed to a cache channel without an event.
-    CacheMiss,
-    /// A client was admitted.
-    Connected,
-    /// A client has left.
-    Disconnected,
-    /// A user is present in a channel, on any node.
-    MemberAdded,
-    /// A user is no longer present in a channel, on any node.
-    MemberRemoved,
-    /// A channel has a subscriber, on any node.
-    Occupied,
-    /// A client has published in a channel.
-    Published,
-    /// A client has subscribed to a channel.
-    Subscribed,
-    /// A subscription has ended.
-    Unsubscribed,
-    /// A channel has no more subscribers, on any node.
-    Vacated,
-}
-
-/// How the batches of a webhook are encoded and signed.
-#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq)]
-#[serde(rename_all = "snake_case")]
-#[non_exhaustive]
-pub enum WebhookFormat {
-    /// As Pusher does.
-    Pusher,
-    /// Our own events, signed as Standard Webhooks prescribe.
-    #[default]
-    Standard,
-}
 
 /// What the scheme of a webhook's URL says about its destination.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -187,10 +135,7 @@ impl Default for WebhookOptions {
 impl WebhookOptions {
     /// Returns the kinds of events to send.
     pub fn events(&self) -> &[WebhookEvent] {
-        let default = match self.format {
-            WebhookFormat::Pusher => PUSHER_EVENTS,
-            WebhookFormat::Standard => STANDARD_EVENTS,
-        };
+        let default = self.format.default_events();
         self.events.as_deref().unwrap_or(default)
     }
 
@@ -295,32 +240,6 @@ impl WebhookOptions {
     }
 }
 
-impl WebhookEvent {
-    /// Returns the name, as in the configuration.
-    pub(crate) const fn name(self) -> &'static str {
-        match self {
-            Self::CacheMiss => "cache_miss",
-            Self::Connected => "connected",
-            Self::Disconnected => "disconnected",
-            Self::MemberAdded => "member_added",
-            Self::MemberRemoved => "member_removed",
-            Self::Occupied => "occupied",
-            Self::Published => "published",
-            Self::Subscribed => "subscribed",
-            Self::Unsubscribed => "unsubscribed",
-            Self::Vacated => "vacated",
-        }
-    }
-
-    /// Returns whether the webhooks of Pusher have such an event.
-    const fn is_of_pusher(self) -> bool {
-        !matches!(
-            self,
-            Self::Connected | Self::Disconnected | Self::Subscribed | Self::Unsubscribed
-        )
-    }
-}
-
 /// Returns whether messages can be published on a subject.
 fn is_subject(subject: &str) -> bool {
     let is_token = |token: &str| {
@@ -351,96 +270,4 @@ pub(super) fn check(config: &Config, check: &mut Check) {
 }
 
 #[cfg(test)]
-mod tests {
-    use crate::config::Loader;
-
-    #[test]
-    fn webhooks_that_cannot_work_are_refused() {
-        let url = "url = \"http://localhost/\"\nsecret = \"x\"\n";
-        for (webhook, message) in [
-            (
-                "",
-                "webhook[0].url = (not shown) must be an https://, http://, redis://, rediss://, nats:// or tls:// URL",
-            ),
-            (
-                "url = \"http://me:key@localhost/\"",
-                "webhook[0].url = (with a user) must not contain a user",
-            ),
-            (
-                "url = \"http://localhost/\"",
-                "webhook[0].secret = (none) is required",
-            ),
-            (
-                &format!("{url}batch_max = 0"),
-                "webhook[0].batch_max = 0 must be between 1 and 1000",
-            ),
-            (
-                &format!("{url}batch_bytes_max = 1"),
-                "webhook[0].batch_bytes_max = 1 must be between 1024 and 16777216",
-            ),
-            (
-                &format!("{url}queue_bytes_max = 1"),
-                "webhook[0].queue_bytes_max = 1 must be between 65536 and 1073741824",
-            ),
-            (
-                &format!("{url}headers = {{ Webhook-Id = \"x\" }}"),
-                "webhook[0].headers = Webhook-Id has a prefix that the signature uses",
-            ),
-            (
-                &format!("{url}tls_key = \"a.pem\""),
-                "webhook[0].tls_key = a.pem requires both tls_certificate and tls_key",
-            ),
-            (&format!("{url}events = [\"slept\"]"), "slept"),
-            (
-                &format!("{url}headers = {{ X-Pusher-Key = \"x\" }}"),
-                "webhook[0].headers = X-Pusher-Key has a prefix that the signature uses",
-            ),
-            (
-                "url = \"http://localhost/\"\nformat = \"pusher\"",
-                "webhook[0].format = pusher requires protocols.pusher, and app_id, key and secret",
-            ),
-            (
-                &format!("{url}format = \"pusher\""),
-                "webhook[0].secret = (secret) is only for the format standard over HTTP",
-            ),
-            (
-                "url = \"http://localhost/\"\nformat = \"pusher\"\nevents = [\"connected\"]",
-                "webhook[0].events = connected is not an event of the format pusher",
-            ),
-            (
-                "url = \"redis://localhost\"",
-                "webhook[0].stream =  must be the key of a Redis Stream",
-            ),
-            (
-                "url = \"nats://localhost\"\nsubject = \"a.*\"",
-                "webhook[0].subject = a.* must be a NATS subject without wildcards",
-            ),
-            (
-                "url = \"nats://localhost\"\nsubject = \"a\"\nformat = \"pusher\"",
-                "webhook[0].format = pusher is only for https:// and http:// URLs",
-            ),
-            (
-                "url = \"redis://localhost\"\nstream = \"a\"\nheaders = { A = \"b\" }",
-                "webhook[0].headers = A is only for https:// and http:// URLs",
-            ),
-            (
-                &format!("{url}stream = \"a\""),
-                "webhook[0].stream = a is only for redis:// URLs",
-            ),
-            (
-                "url = \"redis://:hunter2@localhost\"\nstream = \"a\"\nstream_length_max = 0",
-                "webhook[0].stream_length_max = 0 must be between 1 and 1000000000",
-            ),
-            (
-                &format!("{url}[[webhook]]\nname = \"app\"\n{url}"),
-                "webhook[1].name = app is used by two webhooks",
-            ),
-        ] {
-            let text = format!("[[webhook]]\nname = \"app\"\n{webhook}\n");
-            let error = Loader::new().with_text("test.toml", &text).load();
-            let error = error.unwrap_err().to_string();
-            assert!(error.contains(message), "{webhook}: {error}");
-            assert!(!error.contains("hunter2"), "{error}");
-        }
-    }
-}
+mod tests;

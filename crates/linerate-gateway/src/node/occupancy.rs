@@ -28,14 +28,14 @@ use tokio::{
     sync::Notify,
     time::{sleep, timeout},
 };
-use tracing::debug;
+use tracing::{debug, warn};
 
 use crate::{
     clock::now,
+    log_limiter::LogLimiter,
     webhook::{Happened, Interest, Webhooks},
 };
-pub(crate) use table::Place;
-use table::{Change, Table};
+use table::{Change, Place, Table};
 
 /// The maximum number of changes that are stored together.
 const BATCH_LEN: usize = 256;
@@ -48,6 +48,8 @@ const GATHER: Duration = Duration::from_millis(5);
 
 /// Members are counted by the node rather than by its workers, as if it had one.
 const NODE: u16 = 0;
+
+static FAILURES: LogLimiter = LogLimiter::new();
 
 /// The places of this node that webhooks want to be told of.
 #[derive(Debug)]
@@ -62,7 +64,10 @@ pub(crate) struct Occupancy {
     lease: Mutex<Lease>,
     /// True while nothing is to be stored.
     is_held: AtomicBool,
+    /// True if the broker may have lost what this node had stored.
     must_reset: AtomicBool,
+    /// True once the broker knows that this node stores places.
+    has_begun: AtomicBool,
     changed: Notify,
 }
 
@@ -78,6 +83,7 @@ impl Occupancy {
             lease: Mutex::new(budget.lease(Consumer::Subscriptions)),
             is_held: AtomicBool::new(false),
             must_reset: AtomicBool::new(false),
+            has_begun: AtomicBool::new(false),
             changed: Notify::new(),
         }
     }
@@ -175,32 +181,26 @@ impl Occupancy {
     /// Stores changes, and tells webhooks of those that the broker says to be the first or the
     /// last. Never returns.
     pub(super) async fn run(self: Arc<Self>) {
-        let mut was_wanted = false;
         loop {
-            let is_wanted = !self.interest.load().is_empty();
-            let has_changes = self.store_changes(is_wanted && !was_wanted).await;
-            was_wanted = is_wanted;
-            if has_changes {
+            if self.is_held.load(Ordering::Relaxed) {
+                self.changed.notified().await;
+                continue;
+            }
+            if self.store_changes().await {
                 continue;
             }
             let due = self.table.lock().due();
             match due.map(|due| due.saturating_duration_since(now())) {
-                Some(wait) if !self.is_held.load(Ordering::Relaxed) => {
-                    // An error means that it is due.
-                    _ = timeout(wait, self.changed.notified()).await;
-                }
-                _ => self.changed.notified().await,
+                // An error means that it is due.
+                Some(wait) => _ = timeout(wait, self.changed.notified()).await,
+                None => self.changed.notified().await,
             }
             sleep(GATHER).await;
         }
     }
 
-    /// Stores some changes. With `must_begin`, the broker is called even if there are none. Returns
-    /// whether there may be more.
-    async fn store_changes(&self, must_begin: bool) -> bool {
-        if self.is_held.load(Ordering::Relaxed) {
-            return false;
-        }
+    /// Stores some changes. Returns whether there may be more.
+    async fn store_changes(&self) -> bool {
         if self.must_reset.swap(false, Ordering::Relaxed) {
             if let Err(error) = self.broker.reset_occupancy().await {
                 debug!(%error, "cannot remove the occupied names of this node");
@@ -208,7 +208,9 @@ impl Occupancy {
             self.table.lock().restore();
         }
         let changes = self.take();
-        if changes.is_empty() && !must_begin {
+        // The first call, even without changes, asks to be told of nodes that have ended.
+        let has_begun = self.has_begun.load(Ordering::Relaxed);
+        if changes.is_empty() && (has_begun || self.interest.load().is_empty()) {
             return false;
         }
         let named = |change: &Change| OccupancyChange {
@@ -218,6 +220,7 @@ impl Occupancy {
         let names: Vec<_> = changes.iter().map(named).collect();
         match self.broker.set_occupancy(&names).await {
             Ok(turns) => {
+                self.has_begun.store(true, Ordering::Relaxed);
                 self.table.lock().stored(&changes);
                 for (change, is_turn) in changes.into_iter().zip(turns) {
                     if is_turn {
@@ -227,7 +230,11 @@ impl Occupancy {
                 return true;
             }
             Err(BrokerError::LeaseEnded) => self.restore(),
-            Err(error) => debug!(%error, "cannot store which channels are occupied"),
+            Err(error) => {
+                if let Some(times) = FAILURES.ask(now()) {
+                    warn!(%error, times, "cannot store which channels are occupied; webhooks are told later");
+                }
+            }
         }
         self.table.lock().failed(changes);
         sleep(RETRY).await;

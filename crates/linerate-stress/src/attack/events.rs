@@ -1,5 +1,5 @@
-//! Clients that publish as much as is allowed, and join and leave channels of which each has another
-//! name, while a webhook is to be told of it.
+//! Clients that publish as much as is allowed, and join and leave channels of which each has
+//! another name, while a webhook is to be told of it.
 
 use std::time::Duration;
 
