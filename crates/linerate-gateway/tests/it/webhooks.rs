@@ -21,7 +21,10 @@ use ring::hmac;
 use serde_json::Value;
 use tokio::{net::TcpListener, time::sleep};
 
-use crate::support::{Gateway, Json, config, in_time};
+use crate::{
+    http::request,
+    support::{Gateway, Json, config, in_time},
+};
 
 const SECRET: &str = "MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=";
 
@@ -127,6 +130,15 @@ fn webhook(address: SocketAddr, more: &str) -> String {
         "[[webhook]]\nname = \"app\"\nurl = \"http://{address}/\"\nsecret = \"whsec_{SECRET}\"\n\
          batch_delay_ms = 10\nretry_pause_max_ms = 200\n{more}"
     )
+}
+
+/// Returns the value of a metric of the webhook.
+async fn metric(gateway: &Gateway, name: &str) -> f64 {
+    let answer = request(gateway.address, "GET /metrics", "", b"").await;
+    let text = answer.text().await;
+    let line = format!("linerate_webhook_{name}{{webhook=\"app\"}} ");
+    let value = text.lines().find_map(|it| it.strip_prefix(&line));
+    value.unwrap_or_else(|| panic!("{text}")).parse().unwrap()
 }
 
 fn kinds(events: &[Value]) -> Vec<&str> {

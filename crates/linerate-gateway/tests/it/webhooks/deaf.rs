@@ -5,20 +5,8 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use tokio::{io::AsyncReadExt, net::TcpListener, time::sleep};
 
-use super::{Receiver, kinds, webhook};
-use crate::{
-    http::request,
-    support::{Gateway, Json, config, in_time},
-};
-
-/// The value of a metric of the webhook.
-async fn metric(gateway: &Gateway, name: &str) -> f64 {
-    let answer = request(gateway.address, "GET /metrics", "", b"").await;
-    let text = answer.text().await;
-    let line = format!("linerate_webhook_{name}{{webhook=\"app\"}} ");
-    let value = text.lines().find_map(|it| it.strip_prefix(&line));
-    value.unwrap_or_else(|| panic!("{text}")).parse().unwrap()
-}
+use super::{Receiver, kinds, metric, webhook};
+use crate::support::{Gateway, Json, config, in_time};
 
 #[tokio::test]
 async fn a_deaf_receiver_costs_no_more_than_the_queue_and_delays_no_client() {

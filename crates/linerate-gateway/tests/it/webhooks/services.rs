@@ -8,10 +8,15 @@ use linerate_testkit::server::{RedisServer, ServerProcess, free_port};
 use serde_json::Value;
 use tokio::time::sleep;
 
+use super::metric;
 use crate::support::{Gateway, Json, config, in_time};
 
 /// Starts a NATS server with JetStream, or without; `None` if NATS is not installed.
 pub(super) fn nats(with_jetstream: bool) -> Option<ServerProcess> {
+    start_nats(with_jetstream, &[])
+}
+
+fn start_nats(with_jetstream: bool, more: &[&str]) -> Option<ServerProcess> {
     let port = free_port();
     let program = std::env::var("NATS_SERVER_BIN").unwrap_or_else(|_| "nats-server".to_owned());
     ServerProcess::start(&program, port, |directory| {
@@ -20,6 +25,7 @@ pub(super) fn nats(with_jetstream: bool) -> Option<ServerProcess> {
         if with_jetstream {
             arguments.extend(["-js", "-sd", &store]);
         }
+        arguments.extend(more);
         arguments.into_iter().map(str::to_owned).collect()
     })
 }
@@ -175,5 +181,76 @@ async fn a_stream_of_jetstream_stores_each_event_once() {
         assert_eq!(data["seq"], number);
         let id = message.headers.get("Nats-Msg-Id").unwrap().as_str();
         assert!(id.ends_with(&format!("_{number}")), "{id}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_redis_server_is_trusted_only_with_the_certificate_of_the_webhook() {
+    let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name);
+    let (certificate, key, other) = (path("a.pem"), path("a-key.pem"), path("b.pem"));
+    std::fs::write(&certificate, made.cert.pem()).unwrap();
+    std::fs::write(&key, made.signing_key.serialize_pem()).unwrap();
+    let stranger = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+    std::fs::write(&other, stranger.cert.pem()).unwrap();
+    let Some(redis) = RedisServer::start_tls(&certificate, &key) else {
+        return;
+    };
+    // The URL is in a file, as one with a password would be.
+    let url = path("url");
+    std::fs::write(&url, format!("rediss://localhost:{}\n", redis.port())).unwrap();
+    let with = |authorities: &std::path::Path| {
+        let more = format!(
+            "stream = \"events\"\ntls_authorities = \"{}\"",
+            authorities.display()
+        );
+        config(&webhook(&format!("file:{}", url.display()), &more))
+    };
+    let gateway = Gateway::start(with(&other)).await;
+    visit(&gateway).await;
+    in_time(async {
+        while metric(&gateway, "retries_total").await < 2.0 {
+            sleep(Duration::from_millis(50)).await;
+        }
+    })
+    .await;
+    assert_eq!(metric(&gateway, "delivered_total").await, 0.0);
+    gateway.reload(with(&certificate));
+    visit(&gateway).await;
+    in_time(async {
+        while metric(&gateway, "delivered_total").await < 4.0 {
+            sleep(Duration::from_millis(50)).await;
+        }
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_nats_server_is_given_the_login_in_the_url() {
+    let Some(nats) = start_nats(true, &["--user", "linerate", "--pass", "hunter2"]) else {
+        return;
+    };
+    let at = |login: &str| format!("nats://{login}{}", nats.address());
+    let (name, password) = ("linerate".to_owned(), "hunter2".to_owned());
+    let options = async_nats::ConnectOptions::with_user_and_password(name, password);
+    let client = options.connect(at("")).await.unwrap();
+    let mut messages = client.subscribe("app.events").await.unwrap();
+    client.flush().await.unwrap();
+    let with = |login: &str| config(&webhook(&at(login), "subject = \"app.events\""));
+    let gateway = Gateway::start(with("linerate:wrong@")).await;
+    visit(&gateway).await;
+    in_time(async {
+        while metric(&gateway, "retries_total").await < 2.0 {
+            sleep(Duration::from_millis(50)).await;
+        }
+    })
+    .await;
+    gateway.reload(with("linerate:hunter2@"));
+    visit(&gateway).await;
+    for kind in VISIT {
+        let message = in_time(messages.next()).await.unwrap();
+        let data: Value = serde_json::from_slice(&message.payload).unwrap();
+        assert_eq!(data["event"], kind);
     }
 }
