@@ -30,6 +30,8 @@ mod namespaces;
 mod occupancy;
 pub(crate) mod outlet;
 mod overload;
+mod polling;
+mod polls;
 mod presence;
 mod publisher;
 mod reads;
@@ -90,6 +92,7 @@ use namespaces::NamespaceTable;
 use occupancy::Occupancy;
 pub(crate) use outlet::{Connection, Notice, Outlet, client_with_id, new_client};
 use overload::Overload;
+pub(crate) use polling::{Incoming, PolledSession, PolledSessions, Probe};
 use presence::Presence;
 use publisher::Publisher;
 pub(crate) use recovered::{fitting, weight};
@@ -159,6 +162,8 @@ pub(crate) struct Node {
     pub(crate) namespaces: Arc<NamespaceTable>,
     /// Tells webhooks which channels have subscribers and members.
     pub(crate) occupancy: Arc<Occupancy>,
+    /// The sessions whose clients poll.
+    pub(crate) polled: PolledSessions,
     /// Publishes to channels.
     pub(crate) publisher: Publisher,
     /// Answers requests to this node alone.
@@ -209,12 +214,14 @@ impl Node {
         let presence = Presence::new(broker.clone(), stored, inboxes.clone(), cluster.clone());
         let presence = Arc::new(presence);
         let emulations = Emulations::default();
+        let polled = PolledSessions::default();
         let source_gaps = Arc::new(SourceGaps::default());
         let responder = Arc::new(Responder {
             dispatcher: dispatcher.clone(),
             emulations: emulations.clone(),
             inboxes: inboxes.clone(),
             namespaces: namespaces.clone(),
+            polled: polled.clone(),
             source_gaps: source_gaps.clone(),
         });
         let revocations = Arc::new(ClusterRevocations::new(
@@ -254,6 +261,7 @@ impl Node {
             inboxes,
             namespaces,
             occupancy,
+            polled,
             presence,
             responder,
             revocations,

@@ -26,6 +26,7 @@
 //! | `gap` | gaps as JSON |
 //! | `lockstep` | blocks that refer back to earlier blocks of their channel |
 //! | `pieces` | frames of several publications |
+//! | `polling` | requests of a client in place of a WebSocket |
 //! | `position` | stream positions as text |
 //! | `query` | subscriptions in the URL of a request |
 //! | `reply` | the messages to clients |
@@ -47,6 +48,7 @@ pub(crate) mod lockstep;
 pub(crate) mod native;
 pub(crate) mod phoenix;
 mod pieces;
+pub(crate) mod polling;
 pub(crate) mod position;
 pub(crate) mod pusher;
 pub(crate) mod query;

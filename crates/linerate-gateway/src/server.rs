@@ -70,7 +70,7 @@ pub(crate) use hosts::Hosts;
 pub(crate) use hosts::names_this_machine;
 pub(crate) use listener::{Endpoint, EndpointKind};
 pub use peer::Peer;
-pub(crate) use request::{HEAD_BYTES_MAX, REQUESTS_TIMEOUT};
+pub(crate) use request::{HEAD_BYTES_MAX, LongRequest, REQUESTS_TIMEOUT};
 pub(crate) use spares::Spares;
 pub(crate) use stop::{Phase, Stop, Stopped};
 pub(crate) use timed::BODY_TIMEOUT;

@@ -65,7 +65,8 @@ use crate::protocol::{
     codes::{ClientError, Disconnect, Refusal, Unsubscribe},
     command::{Command, Connect, Request},
     decode::Limits,
-    dialect::Commands,
+    dialect::{Commands, DialectName},
+    polling::PolledName,
     reply::{Answer, Push, Reply, ServerMessage},
 };
 use activity::{Activity, Job, OpenCommand, Pending};
@@ -92,7 +93,8 @@ pub(crate) const VERSION: &str = concat!("linerate ", env!("CARGO_PKG_VERSION"))
 pub(crate) struct Session {
     context: Context,
     commands: &'static Commands,
-    /// Identifies the session to `/emulation`; `None` if commands and replies share one connection.
+    /// Identifies the session to other requests of its client; `None` if commands and replies share
+    /// one connection.
     name: Option<Box<Uuid>>,
     stage: Stage,
     activity: Activity,
@@ -211,7 +213,12 @@ impl Session {
     pub(crate) fn greet(&mut self) {
         if let Some(greeting) = self.commands.greeting {
             let settings = self.context.gate.shared.settings();
-            self.activity.say(greeting(&settings.config.client));
+            let polled = self.name.as_deref().map(|&session| PolledName {
+                node: self.worker().node().status.id().to_owned(),
+                session,
+            });
+            let message = greeting(&settings.config.client, polled.as_ref());
+            self.activity.say(message);
         }
     }
 
@@ -361,6 +368,23 @@ impl Session {
             Stage::Connected { member, .. } => Some(member.id()),
             _ => None,
         }
+    }
+
+    /// Records that the client uses another transport from now on.
+    pub(crate) fn set_transport(&mut self, dialect: &'static DialectName) {
+        let connection = Arc::new(Connection {
+            dialect,
+            ..Connection::clone(&self.context.connection)
+        });
+        if let Some(client) = self.client() {
+            self.worker().identify(client, connection.clone());
+        }
+        self.context.connection = connection;
+    }
+
+    /// Returns what authenticates and authorizes the client.
+    pub(crate) fn gate(&self) -> &Arc<Gate> {
+        &self.context.gate
     }
 
     /// Returns the worker of the client.

@@ -10,6 +10,7 @@
 //! | `fixed` | clients whose subscriptions are in the URL |
 //! | `local` | clients whose connections are on the reactor |
 //! | `outlet` | data, replies and events of one client |
+//! | `polling` | clients that poll |
 //! | `portable` | clients that another process continues |
 //! | `routes` | the routes of all client protocols |
 //! | `running` | a running session of a client that sends no commands |
@@ -23,6 +24,7 @@ mod drive;
 mod fixed;
 mod local;
 mod outlet;
+mod polling;
 mod portable;
 mod routes;
 mod running;
@@ -42,8 +44,8 @@ use crate::{
     backend::ForwardedHeaders,
     clock::milliseconds,
     node::{Connection, Worker, client_with_id, new_client},
-    protocol::{Dialect, codes::Refusal},
-    server::{ConnectionGuard, Detacher, Peer},
+    protocol::{Dialect, codes::Refusal, dialect::DialectName},
+    server::{ConnectionGuard, Detacher, LongRequest, Peer},
     session::{Gate, SessionEnvironment, Settings},
 };
 pub(crate) use local::LocalClients;
@@ -90,6 +92,8 @@ pub(crate) struct Admitted {
     cors: cors::Cors,
     /// The connection's reservation, held for the lifetime of the session.
     guard: Option<ConnectionGuard>,
+    /// Lets the response take as long as a streaming one.
+    long: Option<LongRequest>,
     /// True if a WebSocket has a connection of its own, which the reactor can continue.
     is_upgrade: bool,
     /// True if the reactor can continue the connection to stream the response.
@@ -123,12 +127,22 @@ impl Admitted {
 
     /// Returns the description of this client for the node.
     fn connection(&self, dialect: &'static Dialect) -> Arc<Connection> {
+        self.connection_named(dialect, &dialect.name)
+    }
+
+    /// Like [`connection`](Self::connection), for a client that is known to use another transport
+    /// than that of its dialect.
+    fn connection_named(
+        &self,
+        dialect: &'static Dialect,
+        name: &'static DialectName,
+    ) -> Arc<Connection> {
         Arc::new(Connection {
             who: match dialect.connects().and_then(|request| request.client_id) {
                 Some(client_id) => client_with_id(client_id()),
                 None => new_client(),
             },
-            dialect: &dialect.name,
+            dialect: name,
             peer: self.peer.map(|peer| peer.address),
             agent: self.endpoints.worker.agent(&self.agent),
             since_ms: milliseconds(SystemTime::now()),
@@ -166,6 +180,7 @@ impl FromRequestParts<Endpoints> for Admitted {
             headers: headers.map(Arc::new),
             cors: cors::Cors::of(&parts.headers),
             guard: parts.extensions.get::<ConnectionGuard>().cloned(),
+            long: parts.extensions.get::<LongRequest>().cloned(),
             is_upgrade: parts.version == Version::HTTP_11,
             // HTTP/1.0 has no chunks, and the response to HEAD no body.
             may_detach: parts.version == Version::HTTP_11

@@ -24,7 +24,7 @@ use super::{
 use crate::clock::now;
 use members::{BEAT_INTERVAL, Members};
 use message::{Answer, Body, Message, NodeRequest};
-use surveys::Surveys;
+use surveys::{SurveyKind, Surveys, TooMany};
 
 /// How long a survey waits for nodes that do not answer.
 const SURVEY_DEADLINE: Duration = Duration::from_millis(1_500);
@@ -132,31 +132,65 @@ impl Cluster {
         }
         let depart = || {
             let (cluster, nodes, ask) = (self.clone(), nodes.clone(), ask.clone());
-            async move { cluster.ask(nodes, None, ask).await.into() }.boxed()
+            async move { cluster.survey(nodes, ask).await.into() }.boxed()
         };
         match ask.question() {
             Some(question) => self.flights.join(question, depart).await.to_vec(),
-            None => self.ask(nodes, None, ask).await,
+            None => self.survey(nodes, ask).await,
         }
     }
 
     /// Asks a single other node. Returns `None` if it does not answer in time.
     pub(super) async fn ask_one(&self, node: &str, ask: NodeRequest) -> Option<Answer> {
-        let node = node.to_owned();
-        let answers = self.ask(vec![node.clone()], Some(&node), ask).await;
-        answers.into_iter().next()
+        let patience = (SurveyKind::Question, SURVEY_DEADLINE);
+        self.ask_node(node, ask, patience).await.ok().flatten()
+    }
+
+    /// Passes a request of a client that polls to the node of its session, which holds it for at
+    /// most `hold`. Returns `None` if the node does not answer in time.
+    ///
+    /// # Errors
+    /// Too many such requests are waiting.
+    pub(super) async fn poll_one(
+        &self,
+        node: &str,
+        ask: NodeRequest,
+        hold: Duration,
+    ) -> Result<Option<Answer>, TooMany> {
+        let patience = (SurveyKind::Poll, hold + SURVEY_DEADLINE);
+        self.ask_node(node, ask, patience).await
+    }
+
+    async fn ask_node(
+        &self,
+        node: &str,
+        ask: NodeRequest,
+        patience: (SurveyKind, Duration),
+    ) -> Result<Option<Answer>, TooMany> {
+        let nodes = vec![node.to_owned()];
+        let answers = self.ask(nodes, Some(node), ask, patience).await?;
+        Ok(answers.into_iter().next())
+    }
+
+    /// Asks several other nodes. Returns the answers that arrive in time.
+    async fn survey(&self, nodes: Vec<String>, ask: NodeRequest) -> Vec<Answer> {
+        let patience = (SurveyKind::Question, SURVEY_DEADLINE);
+        self.ask(nodes, None, ask, patience)
+            .await
+            .unwrap_or_default()
     }
 
     /// Asks other nodes and collects the answers that arrive in time.
-    async fn ask(&self, nodes: Vec<String>, to: Option<&str>, ask: NodeRequest) -> Vec<Answer> {
-        let opened = self.surveys.lock().open(nodes);
-        let (request, mut parts) = match opened {
-            Ok(opened) => opened,
-            Err(error) => {
-                debug!(%error, "cannot start a survey of other nodes");
-                return Vec::new();
-            }
-        };
+    async fn ask(
+        &self,
+        nodes: Vec<String>,
+        to: Option<&str>,
+        ask: NodeRequest,
+        (kind, deadline): (SurveyKind, Duration),
+    ) -> Result<Vec<Answer>, TooMany> {
+        let opened = self.surveys.lock().open(nodes, kind);
+        let (request, mut parts) =
+            opened.inspect_err(|error| debug!(%error, "cannot ask other nodes"))?;
         let _close = CloseOnDrop(self, request);
         let mut answers = Vec::new();
         let collect = async {
@@ -165,13 +199,10 @@ impl Cluster {
                 answers.push(answer);
             }
         };
-        if tokio::time::timeout(SURVEY_DEADLINE, collect)
-            .await
-            .is_err()
-        {
+        if tokio::time::timeout(deadline, collect).await.is_err() {
             debug!(request, "a node did not answer in time");
         }
-        answers
+        Ok(answers)
     }
 
     /// Broadcasts a message to all nodes. Lost if the broker is unavailable.

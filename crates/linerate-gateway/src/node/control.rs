@@ -17,8 +17,9 @@ use super::{
     revocations::ClusterRevocations,
 };
 
-/// The maximum number of requests from other nodes that are answered concurrently. Further requests
-/// are dropped, and the asking node waits until its deadline.
+/// The maximum number of requests from other nodes that are answered concurrently, except for those
+/// that wait for a session whose client polls. Further requests are dropped, and the asking node
+/// waits until its deadline.
 const ANSWERS_AT_ONCE: usize = 64;
 
 /// Passes the messages of other nodes to the parts of this one that they concern.
@@ -76,12 +77,18 @@ impl ControlHandler {
 
     /// Answers another node in a separate task.
     fn reply(&self, to: String, request: u64, ask: NodeRequest, answers: &Arc<Semaphore>) {
-        let Ok(permit) = answers.clone().try_acquire_owned() else {
-            debug!(
-                request,
-                "too many requests from other nodes; request dropped"
-            );
-            return;
+        let permit = match self.responder.waits_for_session(&ask) {
+            true => None,
+            false => match answers.clone().try_acquire_owned() {
+                Ok(permit) => Some(permit),
+                Err(_) => {
+                    debug!(
+                        request,
+                        "too many requests from other nodes; request dropped"
+                    );
+                    return;
+                }
+            },
         };
         let (cluster, responder) = (self.cluster.clone(), self.responder.clone());
         self.runtime.spawn(async move {

@@ -18,6 +18,7 @@ use super::{
     emulation::Emulations,
     inboxes::Inboxes,
     namespaces::NamespaceTable,
+    polling::PolledSessions,
     shard::Shard,
     source_gaps::SourceGaps,
 };
@@ -35,6 +36,7 @@ pub(crate) struct Responder {
     pub(super) emulations: Emulations,
     pub(super) inboxes: Inboxes,
     pub(super) namespaces: Arc<NamespaceTable>,
+    pub(super) polled: PolledSessions,
     pub(super) source_gaps: Arc<SourceGaps>,
 }
 
@@ -48,9 +50,20 @@ impl Responder {
                 let is_taken = self.emulations.deliver(&session, data.into()).is_ok();
                 vec![Answer::Count(u64::from(is_taken))]
             }
+            NodeRequest::Fetch { session } => vec![self.polled.answer_fetch(&session).await],
+            NodeRequest::Messages { session, data } => {
+                vec![self.polled.answer_messages(&session, &data).await]
+            }
             NodeRequest::Gap { patterns } => vec![Answer::Count(self.tell_gap(patterns).await)],
             _ => vec![Answer::Count(self.notify_all(ask).await)],
         }
+    }
+
+    /// Returns whether a request waits for a session of this node whose client polls. Sessions
+    /// limit the number of such requests.
+    pub(super) fn waits_for_session(&self, ask: &NodeRequest) -> bool {
+        let session = ask.polled_session();
+        session.is_some_and(|session| self.polled.named(session).is_ok())
     }
 
     async fn answer_channels(&self, pattern: String) -> Vec<Answer> {
@@ -134,7 +147,11 @@ impl NodeRequest {
             | Self::Refresh { whom, .. }
             | Self::Subscribe { whom, .. }
             | Self::Unsubscribe { whom, .. } => Some(whom),
-            Self::Channels { .. } | Self::Emulate { .. } | Self::Gap { .. } => None,
+            Self::Channels { .. }
+            | Self::Emulate { .. }
+            | Self::Fetch { .. }
+            | Self::Gap { .. }
+            | Self::Messages { .. } => None,
         }
     }
 
@@ -175,7 +192,11 @@ impl NodeRequest {
                     },
                 })
                 .collect(),
-            Self::Channels { .. } | Self::Emulate { .. } | Self::Gap { .. } => Vec::new(),
+            Self::Channels { .. }
+            | Self::Emulate { .. }
+            | Self::Fetch { .. }
+            | Self::Gap { .. }
+            | Self::Messages { .. } => Vec::new(),
         }
     }
 }

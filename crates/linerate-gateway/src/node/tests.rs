@@ -4,6 +4,7 @@ mod cluster;
 mod fan_out;
 mod interest;
 mod memory;
+mod polling;
 mod subscribe;
 mod writes;
 

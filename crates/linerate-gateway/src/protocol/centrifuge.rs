@@ -46,4 +46,5 @@ pub(crate) static PROTOCOL: Protocol = Protocol {
         path: "/emulation",
         read: stream::read_emulation,
     }),
+    polling: None,
 };

@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use http::HeaderMap;
+use http::{HeaderMap, Method};
 use linerate_hub::{Batch, ChannelName, Encode, Gap, Place, Sequence, Unencodable};
 
 use super::{
@@ -14,6 +14,10 @@ use super::{
     decode::{DecodeError, Emulation, Limits},
     exceptions,
     lockstep::Lockstep,
+    polling::{
+        FirstMessage, PolledName, PollingOutcome, PollingRefusal, PollingRequest, PollingResponse,
+        ProbeStep,
+    },
     query::{FixedRequest, QueryError},
     reply::ServerMessage,
 };
@@ -30,6 +34,8 @@ pub(crate) struct Protocol {
     pub(crate) switch: Switch,
     /// Where clients of one-way streams send their commands, if they send any.
     pub(crate) emulation: Option<EmulationEndpoint>,
+    /// Where clients without a WebSocket poll, if they can.
+    pub(crate) polling: Option<&'static PollingEndpoint>,
 }
 
 /// A setting in `[protocols]` that makes a client protocol available.
@@ -138,7 +144,8 @@ pub(crate) struct Commands {
     /// `None` if the server sends pings.
     pub(crate) heartbeat: Option<fn(&Config) -> Duration>,
     /// Returns the message with which the server begins a connection; `None` if the client begins.
-    pub(crate) greeting: Option<fn(&ClientOptions) -> ServerMessage>,
+    /// A client that polls has to know the name of its session.
+    pub(crate) greeting: Option<fn(&ClientOptions, Option<&PolledName>) -> ServerMessage>,
     /// True if the server can subscribe clients to channels that they have not asked for.
     pub(crate) has_server_subscriptions: bool,
     /// True if clients know their positions in streams. Other clients are told of gaps as
@@ -203,6 +210,29 @@ pub(crate) struct EmulationEndpoint {
     pub(crate) path: &'static str,
     /// Decodes the body of a request.
     pub(crate) read: fn(&HeaderMap, &[u8]) -> Result<Emulation, DecodeError>,
+}
+
+/// An endpoint for clients that poll.
+#[derive(Debug)]
+pub(crate) struct PollingEndpoint {
+    /// The path of the requests. WebSockets of the protocol may have the same path.
+    pub(crate) path: &'static str,
+    /// The names of the protocol and the transport for clients that connect here.
+    pub(crate) name: DialectName,
+    /// The dialect on WebSockets that the clients use.
+    pub(crate) dialect: &'static Dialect,
+    /// Returns what a request is for.
+    ///
+    /// # Errors
+    /// The request is refused.
+    pub(crate) read: fn(&Method, &Opening<'_>) -> Result<PollingRequest, PollingRefusal>,
+    /// Decodes the first message in the body of a request.
+    pub(crate) split: fn(Bytes) -> FirstMessage,
+    /// Returns the response to a request.
+    pub(crate) respond: fn(PollingOutcome<'_>) -> PollingResponse,
+    /// Returns what a text message on a WebSocket means that wants to continue the session of a
+    /// client that polls; `None` if the client must not send it there.
+    pub(crate) probe: fn(&[u8]) -> Option<ProbeStep>,
 }
 
 /// The type of the encoders in the gateway's hubs.

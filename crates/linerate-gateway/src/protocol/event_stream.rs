@@ -24,6 +24,7 @@ pub(crate) static PROTOCOL: Protocol = Protocol {
         is_on: |protocols| protocols.sse,
     },
     emulation: None,
+    polling: None,
 };
 
 /// One event per publication, with the payload as its data.

@@ -19,6 +19,7 @@ pub(crate) static PROTOCOL: Protocol = Protocol {
         is_on: |_| true,
     },
     emulation: None,
+    polling: None,
 };
 
 /// Each publication is a line, whose payload must be JSON.

@@ -27,6 +27,7 @@ pub(crate) static PROTOCOL: Protocol = Protocol {
         is_on: |protocols| protocols.native,
     },
     emulation: None,
+    polling: None,
 };
 
 /// Blocks in binary frames, replies in text frames.

@@ -34,6 +34,7 @@ pub(crate) static PROTOCOL: Protocol = Protocol {
         is_on: |protocols| protocols.phoenix,
     },
     emulation: None,
+    polling: None,
 };
 
 /// Each publication is a broadcast: in a text frame if its payload is JSON, or in a binary frame.

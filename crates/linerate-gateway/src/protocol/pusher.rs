@@ -31,6 +31,7 @@ pub(crate) static PROTOCOL: Protocol = Protocol {
         is_on: |protocols| protocols.pusher,
     },
     emulation: None,
+    polling: None,
 };
 
 /// Each publication is an event, in a text frame.

@@ -26,6 +26,7 @@ pub(crate) static PROTOCOL: Protocol = Protocol {
         is_on: |protocols| protocols.raw,
     },
     emulation: None,
+    polling: None,
 };
 
 /// Text frames for payloads that are text, binary frames for others.

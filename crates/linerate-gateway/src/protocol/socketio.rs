@@ -7,6 +7,7 @@
 //! | `message` | the other messages to clients |
 //! | `namespace` | which channels belong to a namespace |
 //! | `packet` | the packets of clients |
+//! | `polling` | packets in the bodies of requests |
 //! | `wire` | writes packets |
 
 pub(crate) mod binary;
@@ -14,6 +15,7 @@ mod event;
 mod message;
 pub(crate) mod namespace;
 mod packet;
+pub(crate) mod polling;
 mod wire;
 
 use std::borrow::Cow;
@@ -35,12 +37,16 @@ pub(crate) static PROTOCOL: Protocol = Protocol {
         is_on: |protocols| protocols.socketio,
     },
     emulation: None,
+    polling: Some(&polling::ENDPOINT),
 };
+
+/// The path of WebSockets and of long polling.
+const PATH: &str = "/socket.io/";
 
 /// Each publication is an event: a text frame, followed by a binary frame for each attachment.
 pub(crate) static EVENTS: Dialect = Dialect {
     name: ("socketio", WEBSOCKET),
-    path: "/socket.io/",
+    path: PATH,
     accepts,
     transport: Transport::WebSocket(WebSocketTransport {
         subprotocol: None,
@@ -73,10 +79,7 @@ pub(crate) const CLOSED: Disconnect = Disconnect {
 
 /// Returns whether a request is for version 4 of Engine.IO on a WebSocket of its own.
 fn accepts(opening: &Opening<'_>) -> bool {
-    let value = |name: &str| {
-        let mut pairs = url::form_urlencoded::parse(opening.query.as_bytes());
-        pairs.find(|(key, _)| key == name).map(|(_, value)| value)
-    };
+    let value = |name| polling::parameter(opening, name);
     value("EIO").as_deref() == Some("4")
         && value("transport").as_deref() == Some("websocket")
         && value("sid").is_none()

@@ -178,8 +178,10 @@ async fn serve(origin: Origin, stream: impl OfSocket, app: Router) {
     let deadline = async {
         while origin.is_streaming.load(Ordering::Relaxed) {
             // A streaming response has its own end, and is notified when the server stops.
-            origin.guard.goodbye().await;
-            origin.is_streaming.store(false, Ordering::Relaxed);
+            tokio::select! {
+                () = origin.guard.goodbye() => origin.is_streaming.store(false, Ordering::Relaxed),
+                () = sleep(LAST_REQUEST_TIMEOUT) => {}
+            }
         }
         sleep(LAST_REQUEST_TIMEOUT).await;
     };

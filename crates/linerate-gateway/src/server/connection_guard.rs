@@ -127,6 +127,24 @@ impl ConnectionGuard {
         Ok(())
     }
 
+    /// Takes slots like those of the connection for a session that does not end with it, because
+    /// its client sends requests on several connections.
+    ///
+    /// # Errors
+    /// Fails if no slot is free, in total or for the address, or memory is short.
+    pub(crate) fn apart(&self) -> Result<ConnectionPlace, LimitReached> {
+        let of_connection = &self.place.0;
+        let of_stream = self.stream.as_ref().and_then(|stream| stream.address);
+        of_connection.admission.enter()?;
+        let open = of_connection.open.clone();
+        let mut slots = Slots::new(of_connection.admission.clone(), open);
+        if let Some(address) = of_stream.or(of_connection.address) {
+            slots.admission.enter_address(address)?;
+            slots.address = Some(address);
+        }
+        Ok(ConnectionPlace(Arc::new(slots)))
+    }
+
     /// Returns what the guard holds, for a session that is told when to close.
     pub(crate) fn into_place(self) -> ConnectionPlace {
         let of_stream = self.stream.and_then(|stream| stream.place.get().cloned());
@@ -258,6 +276,24 @@ mod tests {
         drop(place);
         assert_eq!(admission.open(), 0);
         assert_eq!(admission.addresses(), 0);
+    }
+
+    #[test]
+    fn a_session_on_several_connections_has_places_of_its_own() {
+        let admission = admission(3, 3);
+        let (_stop, stopped) = Stop::new();
+        let (open, _all_gone) = mpsc::channel(1);
+        let address = "192.0.2.1".parse().unwrap();
+        let connection = ConnectionGuard::new(&admission, open, stopped).unwrap();
+        let connection = connection.with_address(address).unwrap();
+        let first = connection.apart().unwrap();
+        let second = connection.on_stream(Some(address)).apart().unwrap();
+        assert_eq!(connection.apart().unwrap_err(), LimitReached::Connections);
+        assert_eq!(admission.enter_address(address), Err(LimitReached::Address));
+        drop((connection, first));
+        assert_eq!(admission.open(), 1, "the session outlives the connection");
+        drop(second);
+        assert_eq!((admission.open(), admission.addresses()), (0, 0));
     }
 
     #[test]

@@ -46,8 +46,20 @@ pub(super) struct Origin {
     pending: Arc<PendingConnection>,
     /// Takes an HTTP/1.1 connection away from the HTTP server.
     detacher: Option<Detacher>,
-    /// True while a response of unknown length is being sent.
+    /// True while a response of unknown length is being sent, or a long request is answered.
     pub(super) is_streaming: Arc<AtomicBool>,
+}
+
+/// Keeps the connection of a request while its response takes as long as a streaming one; an
+/// extension of requests.
+#[derive(Clone, Debug)]
+pub(crate) struct LongRequest(Arc<AtomicBool>);
+
+impl LongRequest {
+    /// Lets the response take its time.
+    pub(crate) fn begin(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
 }
 
 /// Answers a request, after adding information about its origin to its extensions.
@@ -98,6 +110,8 @@ where
     }
     request.extensions_mut().insert(peer);
     request.extensions_mut().insert(guard.clone());
+    let long = LongRequest(origin.is_streaming.clone());
+    request.extensions_mut().insert(long);
     if let Some(detacher) = &origin.detacher {
         request.extensions_mut().insert(detacher.clone());
     }

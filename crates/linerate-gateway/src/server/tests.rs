@@ -9,8 +9,9 @@ use std::{
 use axum::{
     Extension, Router,
     body::{Body, to_bytes},
+    http::Method,
     response::IntoResponse,
-    routing::{get, post},
+    routing::{any, get, post},
 };
 use linerate::handshake::Scheme;
 use linerate_testkit::PATIENCE;
@@ -24,7 +25,8 @@ use tokio::{
 use tokio_rustls::TlsConnector;
 
 use super::{
-    Certificate, ConnectionGuard, Frontend, Hosts, Peer, Phase, Stop, timed::BODY_TIMEOUT,
+    Certificate, ConnectionGuard, Frontend, Hosts, LongRequest, Peer, Phase, Stop,
+    timed::BODY_TIMEOUT,
 };
 use crate::config::{Config, ServerOptions, TlsOptions};
 
@@ -62,6 +64,15 @@ async fn wait(Extension(guard): Extension<ConnectionGuard>) -> impl IntoResponse
     "goodbye"
 }
 
+/// Responds after a minute and a half, as a long poll may.
+async fn late(Extension(long): Extension<LongRequest>, method: Method) -> &'static str {
+    if method == Method::GET {
+        long.begin();
+    }
+    tokio::time::sleep(Duration::from_secs(90)).await;
+    "late"
+}
+
 impl Served {
     /// Starts a server that accepts any host name.
     async fn start(options: &ServerOptions) -> Self {
@@ -82,6 +93,7 @@ impl Served {
         let app = Router::new()
             .route("/", get(whence))
             .route("/wait", get(wait))
+            .route("/late", any(late))
             .route("/take", post(take))
             .route("/echo", post(|body: Body| async { body }));
         tokio::spawn(frontend.clone().serve(listener, app));
@@ -261,6 +273,26 @@ async fn r03_a_body_that_never_ends_is_given_up() {
     tokio::time::advance(BODY_TIMEOUT).await;
     tokio::time::resume();
     assert!(rest(&mut slow).await.ends_with("given up"));
+}
+
+#[tokio::test]
+async fn a_long_request_keeps_its_connection_and_others_do_not() {
+    let served = Served::start(&Config::default().server).await;
+    let mut streams = Vec::new();
+    for method in ["GET", "POST"] {
+        let mut stream = served.connect().await;
+        let request = format!("{method} /late HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n");
+        stream.write_all(request.as_bytes()).await.unwrap();
+        streams.push(stream);
+    }
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    tokio::time::pause();
+    for _ in 0..19 {
+        tokio::time::advance(Duration::from_secs(5)).await;
+    }
+    tokio::time::resume();
+    assert!(rest(&mut streams[0]).await.ends_with("late"));
+    assert_eq!(rest(&mut streams[1]).await, "");
 }
 
 /// Writes a new certificate for `localhost` and returns it.

@@ -379,6 +379,7 @@ impl Session {
             standings,
             data,
         } = result?;
+        let dialect = self.context.connection.dialect;
         self.context.connection = connection;
         let is_renewed = self.context.gate.renewing_backend(None).is_some();
         let mut connected = Connected {
@@ -399,6 +400,10 @@ impl Session {
         self.deadlines.connected(now, self.ping_part);
         self.set_expiry(now, identity.ttl());
         self.stage = Stage::Connected { identity, member };
+        if self.context.connection.dialect != dialect {
+            // The transport has changed while the client was being connected.
+            self.set_transport(dialect);
+        }
         for (channel, standing) in standings {
             let subscribed = self.subscribed(&channel, standing, true);
             connected.subscriptions.push((channel, subscribed));

@@ -23,7 +23,7 @@ use super::{
 };
 use crate::{
     clock::now,
-    node::EmulateError,
+    node::{Connection, EmulateError},
     protocol::{
         Dialect,
         dialect::{Commands, EmulationEndpoint, Opening, StreamTransport, WebSocketTransport},
@@ -216,14 +216,26 @@ fn stream(
 fn start(
     admitted: Admitted,
     dialect: &'static Dialect,
+    commands: (&'static Commands, Connecting),
+    wire: impl Wire,
+    name: Option<Uuid>,
+) -> (Box<SessionRuntime>, Option<ConnectionGuard>) {
+    let connection = match &commands.1 {
+        Connecting::Authenticated(connection, _) => connection.clone(),
+        _ => admitted.connection(dialect),
+    };
+    start_as(admitted, dialect, connection, commands, wire, name)
+}
+
+/// Creates a session that answers on `wire`, for a client with this description.
+pub(super) fn start_as(
+    admitted: Admitted,
+    dialect: &'static Dialect,
+    connection: Arc<Connection>,
     (commands, connecting): (&'static Commands, Connecting),
     wire: impl Wire,
     name: Option<Uuid>,
 ) -> (Box<SessionRuntime>, Option<ConnectionGuard>) {
-    let connection = match &connecting {
-        Connecting::Authenticated(connection, _) => connection.clone(),
-        _ => admitted.connection(dialect),
-    };
     let bytes_max = admitted.settings.config.client.queue_bytes_max;
     let gate = admitted.endpoints.gate(dialect);
     let worker = gate.worker.clone();

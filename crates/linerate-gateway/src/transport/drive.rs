@@ -21,7 +21,7 @@ use super::{
 use crate::{
     clock::now,
     node::{Emulation, WaitingClient},
-    protocol::codes::Disconnect,
+    protocol::{codes::Disconnect, decode::DecodeError},
     session::{Completion, Session, Work},
 };
 
@@ -34,8 +34,13 @@ pub(crate) trait Input: Send {
 /// A frame of commands.
 #[derive(Debug)]
 pub(crate) enum CommandFrame {
+    Binary(Bytes),
     Bytes(Bytes),
+    /// The client has sent something else than a frame.
+    Malformed(DecodeError),
     Message(Message),
+    /// A WebSocket continues the session from now on.
+    Upgraded,
 }
 
 /// Command frames for a client whose stream is one-way: they arrive in separate requests.
@@ -155,10 +160,7 @@ impl SessionRuntime {
             match step {
                 Step::Changed => self.handle_events(),
                 Step::Completed(completion) => self.session.handle_completion(now(), completion),
-                Step::Input(Some(CommandFrame::Bytes(bytes))) => self.handle_frame(&bytes),
-                Step::Input(Some(CommandFrame::Message(message))) => {
-                    self.handle_message(message.kind(), message.as_bytes());
-                }
+                Step::Input(Some(frame)) => self.handle_input(frame),
                 Step::Input(None) => return,
                 Step::Room(true) => self.resume(),
                 Step::Room(false) => {}
@@ -187,6 +189,23 @@ impl SessionRuntime {
             match pin!(next(&mut self.works)).poll(&mut Context::from_waker(&waker)) {
                 Poll::Ready(Some(completion)) => self.session.handle_completion(now(), completion),
                 Poll::Ready(None) | Poll::Pending => return None,
+            }
+        }
+    }
+
+    fn handle_input(&mut self, frame: CommandFrame) {
+        match frame {
+            CommandFrame::Binary(bytes) => self.handle_message(MessageKind::Binary, &bytes),
+            CommandFrame::Bytes(bytes) => self.handle_frame(&bytes),
+            CommandFrame::Malformed(error) => {
+                self.end(Disconnect::BAD_REQUEST.with_reason(error.to_string()));
+            }
+            CommandFrame::Message(message) => {
+                self.handle_message(message.kind(), message.as_bytes());
+            }
+            CommandFrame::Upgraded => {
+                let dialect = self.session.gate().dialect;
+                self.session.set_transport(&dialect.name);
             }
         }
     }

@@ -4,6 +4,10 @@ mod client;
 mod connections;
 mod events;
 mod hostile;
+mod polling;
+mod polling_client;
+mod polling_hostile;
+mod polling_upgrade;
 mod redis;
 mod rooms;
 

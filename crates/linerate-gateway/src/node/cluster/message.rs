@@ -4,7 +4,10 @@ use bytes::Bytes;
 use linerate_hub::ClientInfo;
 use serde::{Deserialize, Serialize};
 
-use crate::auth::Revocation;
+use crate::{
+    auth::Revocation,
+    protocol::polling::{PollEnd, PollingRefusal},
+};
 
 /// A message from a node.
 #[derive(Clone, Debug, Deserialize, Serialize)]
@@ -85,10 +88,18 @@ pub(crate) enum NodeRequest {
         /// The command, in base64.
         data: String,
     },
+    /// Fetch the output of a session on this node whose client polls, and wait for some.
+    Fetch { session: String },
     /// Tell subscribers that publications may have been missed.
     Gap {
         /// The channels, with `*` for any text.
         patterns: Vec<String>,
+    },
+    /// Accept messages of a client that polls a session on this node.
+    Messages {
+        session: String,
+        /// The body of the request, in base64.
+        data: String,
     },
     /// Change the expiry of connections, in seconds since the Unix epoch.
     Refresh {
@@ -133,6 +144,14 @@ pub(crate) enum Answer {
     Channels(Vec<(String, u64)>),
     /// The number of affected connections.
     Count(u64),
+    /// The output of a session whose client polls.
+    Fetched {
+        /// WebSocket frames, in base64.
+        frames: String,
+        end: PollEnd,
+    },
+    /// A request of a client that polls is refused.
+    Refused(PollingRefusal),
 }
 
 impl NodeRequest {
@@ -140,6 +159,14 @@ impl NodeRequest {
     pub(super) fn question(&self) -> Option<String> {
         match self {
             Self::Channels { pattern } => Some(pattern.clone()),
+            _ => None,
+        }
+    }
+
+    /// Returns the session that a request of a client that polls is for.
+    pub(in crate::node) fn polled_session(&self) -> Option<&str> {
+        match self {
+            Self::Fetch { session } | Self::Messages { session, .. } => Some(session),
             _ => None,
         }
     }

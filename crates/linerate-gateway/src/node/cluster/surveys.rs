@@ -9,6 +9,9 @@ use super::message::Answer;
 /// The maximum number of surveys in progress.
 const SURVEYS_MAX: usize = 1_024;
 
+/// The maximum number of requests of clients that poll, which wait for other nodes.
+const POLLS_MAX: usize = 65_536;
+
 /// The maximum number of queued parts of answers per survey.
 const PARTS_MAX: usize = 4_096;
 
@@ -17,18 +20,41 @@ const PARTS_MAX: usize = 4_096;
 pub(crate) struct Surveys {
     numbers: u64,
     open: HashMap<u64, Survey>,
+    /// The number of open surveys of each kind.
+    counts: [usize; 2],
+}
+
+/// What a survey is for. Each kind has its own limit.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum SurveyKind {
+    /// A request of a client that polls, which can take as long as the client waits.
+    Poll,
+    /// A question that is answered at once.
+    Question,
 }
 
 #[derive(Debug)]
 struct Survey {
+    kind: SurveyKind,
     missing: HashSet<String>,
     parts: mpsc::Sender<Answer>,
 }
 
 /// There are too many surveys in progress.
 #[derive(Clone, Copy, Debug, thiserror::Error)]
-#[error("{SURVEYS_MAX} surveys of other nodes are already in progress")]
-pub(crate) struct TooMany;
+#[error("{count_max} surveys of other nodes are already in progress")]
+pub(crate) struct TooMany {
+    count_max: usize,
+}
+
+impl SurveyKind {
+    const fn count_max(self) -> usize {
+        match self {
+            Self::Poll => POLLS_MAX,
+            Self::Question => SURVEYS_MAX,
+        }
+    }
+}
 
 impl Surveys {
     /// Opens a survey of `nodes`. The answers arrive at the receiver, which is closed after the
@@ -36,15 +62,23 @@ impl Surveys {
     pub(crate) fn open(
         &mut self,
         nodes: Vec<String>,
+        kind: SurveyKind,
     ) -> Result<(u64, mpsc::Receiver<Answer>), TooMany> {
-        if self.open.len() == SURVEYS_MAX {
-            return Err(TooMany);
+        let count_max = kind.count_max();
+        if self.counts[kind as usize] == count_max {
+            return Err(TooMany { count_max });
         }
         self.numbers += 1;
         let (parts, receiver) = mpsc::channel(PARTS_MAX);
         if !nodes.is_empty() {
             let missing = nodes.into_iter().collect();
-            self.open.insert(self.numbers, Survey { missing, parts });
+            self.counts[kind as usize] += 1;
+            let survey = Survey {
+                kind,
+                missing,
+                parts,
+            };
+            self.open.insert(self.numbers, survey);
         }
         Ok((self.numbers, receiver))
     }
@@ -60,27 +94,32 @@ impl Surveys {
             survey.missing.remove(from);
         }
         if survey.missing.is_empty() {
-            self.open.remove(&number);
+            self.close(number);
         }
     }
 
     /// Stops waiting for a node that has left.
     pub(crate) fn handle_goodbye(&mut self, node: &str) {
+        let counts = &mut self.counts;
         self.open.retain(|_, survey| {
             survey.missing.remove(node);
-            !survey.missing.is_empty()
+            let is_open = !survey.missing.is_empty();
+            counts[survey.kind as usize] -= usize::from(!is_open);
+            is_open
         });
     }
 
     /// Ends a survey, even if answers are missing.
     pub(crate) fn close(&mut self, number: u64) {
-        self.open.remove(&number);
+        if let Some(survey) = self.open.remove(&number) {
+            self.counts[survey.kind as usize] -= 1;
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Answer, SURVEYS_MAX, Surveys};
+    use super::{Answer, POLLS_MAX, SURVEYS_MAX, SurveyKind, Surveys};
 
     fn nodes(names: &[&str]) -> Vec<String> {
         names.iter().map(|name| (*name).to_owned()).collect()
@@ -89,7 +128,8 @@ mod tests {
     #[tokio::test]
     async fn a_survey_ends_with_the_last_answer_of_the_last_node() {
         let mut surveys = Surveys::default();
-        let (number, mut answers) = surveys.open(nodes(&["a", "b", "c"])).unwrap();
+        let opened = surveys.open(nodes(&["a", "b", "c"]), SurveyKind::Question);
+        let (number, mut answers) = opened.unwrap();
         surveys.handle_reply(number, "a", false, Answer::Count(1));
         surveys.handle_reply(number, "a", true, Answer::Count(2));
         surveys.handle_goodbye("c");
@@ -104,19 +144,39 @@ mod tests {
 
     #[tokio::test]
     async fn a_survey_of_nobody_is_over() {
-        let (_, mut answers) = Surveys::default().open(Vec::new()).unwrap();
+        let (_, mut answers) = Surveys::default()
+            .open(Vec::new(), SurveyKind::Question)
+            .unwrap();
         assert!(answers.recv().await.is_none());
     }
 
     #[test]
-    fn surveys_are_bounded() {
-        let mut surveys = Surveys::default();
-        let open: Vec<_> = (0..SURVEYS_MAX)
-            .map(|_| surveys.open(nodes(&["a"])).unwrap())
-            .collect();
-        let error = surveys.open(nodes(&["a"])).unwrap_err();
-        assert!(error.to_string().contains("1024"), "{error}");
-        surveys.close(open[0].0);
-        assert!(surveys.open(nodes(&["a"])).is_ok());
+    fn surveys_of_each_kind_are_bounded() {
+        for (kind, count_max) in [
+            (SurveyKind::Question, SURVEYS_MAX),
+            (SurveyKind::Poll, POLLS_MAX),
+        ] {
+            let mut surveys = Surveys::default();
+            let mut numbers = Vec::new();
+            let mut answers = Vec::new();
+            for _ in 0..count_max {
+                let (number, parts) = surveys.open(nodes(&["a"]), kind).unwrap();
+                numbers.push(number);
+                answers.push(parts);
+            }
+            let error = surveys.open(nodes(&["a"]), kind).unwrap_err();
+            assert!(
+                error.to_string().contains(&count_max.to_string()),
+                "{error}"
+            );
+            surveys.close(numbers[0]);
+            surveys.close(numbers[0]);
+            assert!(surveys.open(nodes(&["a"]), kind).is_ok());
+            assert!(surveys.open(nodes(&["a"]), kind).is_err());
+            surveys.handle_reply(numbers[1], "a", true, Answer::Count(1));
+            assert!(surveys.open(nodes(&["b"]), kind).is_ok());
+            surveys.handle_goodbye("a");
+            assert_eq!(surveys.counts.iter().sum::<usize>(), 1);
+        }
     }
 }

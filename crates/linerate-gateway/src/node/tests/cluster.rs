@@ -15,13 +15,13 @@ use crate::{
     protocol::codes::{Disconnect, Unsubscribe},
 };
 
-struct Pair {
-    bus: Arc<Bus>,
-    nodes: [Arc<Node>; 2],
-    workers: [Arc<Worker>; 2],
+pub(super) struct Pair {
+    pub(super) bus: Arc<Bus>,
+    pub(super) nodes: [Arc<Node>; 2],
+    pub(super) workers: [Arc<Worker>; 2],
 }
 
-async fn pair() -> Pair {
+pub(super) async fn pair() -> Pair {
     let bus = Arc::new(Bus::default());
     let (a, mut of_a) = node_on(&bus, 1);
     let (b, mut of_b) = node_on(&bus, 1);

@@ -45,6 +45,8 @@ pub(crate) enum SocketIoMessage {
     Open {
         /// The ID of the connection.
         sid: String,
+        /// The transports that the client can change to.
+        upgrades: &'static [&'static str],
         ping_interval: Duration,
         ping_timeout: Duration,
         /// The maximum size of a message from the client, in bytes.

@@ -17,15 +17,22 @@ use crate::{
     config::ClientOptions,
     protocol::{
         codes::ClientError,
+        dialect::WEBSOCKET,
+        polling::PolledName,
         reply::{ServerMessage, SocketIoMessage},
     },
 };
 
 /// Returns the packet that opens a connection. Its ID is not that of the client, which others may
 /// know.
-pub(super) fn open(options: &ClientOptions) -> ServerMessage {
+pub(super) fn open(options: &ClientOptions, polled: Option<&PolledName>) -> ServerMessage {
+    let sid = match polled {
+        Some(name) => name.to_string(),
+        None => Uuid::new_v4().to_string(),
+    };
     ServerMessage::SocketIo(SocketIoMessage::Open {
-        sid: Uuid::new_v4().to_string(),
+        sid,
+        upgrades: if polled.is_some() { &[WEBSOCKET] } else { &[] },
         ping_interval: options.ping_interval,
         ping_timeout: options.pong_timeout,
         payload_bytes_max: options.message_bytes_max,
@@ -90,6 +97,7 @@ fn append(message: &SocketIoMessage, out: &mut Vec<u8>) {
         }
         SocketIoMessage::Open {
             sid,
+            upgrades,
             ping_interval,
             ping_timeout,
             payload_bytes_max,
@@ -98,7 +106,7 @@ fn append(message: &SocketIoMessage, out: &mut Vec<u8>) {
             out.push(b'0');
             out.extend_from_slice(&json(&Open {
                 sid,
-                upgrades: [],
+                upgrades,
                 ping_interval: ping_interval.as_millis(),
                 ping_timeout: ping_timeout.as_millis(),
                 max_payload: *payload_bytes_max,
@@ -193,7 +201,7 @@ impl<'a> ErrorData<'a> {
 #[serde(rename_all = "camelCase")]
 struct Open<'a> {
     sid: &'a str,
-    upgrades: [&'a str; 0],
+    upgrades: &'a [&'a str],
     ping_interval: u128,
     ping_timeout: u128,
     max_payload: usize,
@@ -284,7 +292,7 @@ mod tests {
 
     #[test]
     fn the_first_packet_has_the_settings() {
-        let mut message = open(&Config::default().client);
+        let mut message = open(&Config::default().client, None);
         if let ServerMessage::SocketIo(SocketIoMessage::Open { sid, .. }) = &mut message {
             "s".clone_into(sid);
         }

@@ -42,6 +42,17 @@ fn every_path_has_one_transport() {
 }
 
 #[test]
+fn clients_that_poll_have_sessions_on_websockets_and_another_name() {
+    for endpoint in PROTOCOLS.iter().filter_map(|protocol| protocol.polling) {
+        let dialect = endpoint.dialect;
+        assert!(dialect.has_commands());
+        assert!(matches!(dialect.transport, Transport::WebSocket(_)));
+        assert_eq!(endpoint.name.0, dialect.name.0);
+        assert!(dialects().all(|dialect| dialect.name != endpoint.name));
+    }
+}
+
+#[test]
 fn every_stream_can_be_requested() {
     for dialect in dialects() {
         if let (SessionKind::Commands(commands), Transport::Stream(_)) =
@@ -55,6 +66,9 @@ fn every_stream_can_be_requested() {
 #[test]
 fn the_documentation_names_every_path_and_subprotocol() {
     let text = include_str!("../../../../../docs/gateway/protocols.md");
+    for endpoint in PROTOCOLS.iter().filter_map(|protocol| protocol.polling) {
+        assert!(text.contains(endpoint.path), "{}", endpoint.path);
+    }
     for dialect in dialects().filter(|dialect| dialect.name.0 != "lines") {
         assert!(text.contains(dialect.path), "{}", dialect.path);
         if let Transport::WebSocket(websocket) = &dialect.transport

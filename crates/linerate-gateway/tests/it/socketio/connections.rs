@@ -38,7 +38,7 @@ async fn other_versions_and_transports_are_refused() {
         ("EIO=3&transport=websocket", headers),
         ("EIO=4&transport=websocket&sid=a", headers),
         ("transport=websocket", headers),
-        ("EIO=4&transport=polling", ""),
+        ("EIO=4&transport=webtransport", ""),
     ] {
         let target = format!("GET /socket.io/?{query}");
         let answer = request(gateway.address, &target, headers, b"").await;

@@ -1,0 +1,75 @@
+//! Requests of clients that poll at another node than that of their session.
+
+use base64::{Engine, prelude::BASE64_STANDARD};
+use bytes::Bytes;
+
+use super::{
+    all_nodes::AllNodes,
+    cluster::message::{Answer, NodeRequest},
+    polling::HOLD,
+};
+use crate::protocol::polling::{PollEnd, Polled, PolledName, PollingRefusal};
+
+impl AllNodes {
+    /// Fetches the output of a session on any node, and waits until there is some.
+    ///
+    /// # Errors
+    /// The session refuses, its node does not answer, or too many polls wait for other nodes.
+    pub(crate) async fn poll(&self, name: &PolledName) -> Result<Polled, PollingRefusal> {
+        let PolledName { node, session } = name;
+        if node == self.cluster.this_id() {
+            return self.responder.polled.find(session)?.poll(None).await;
+        }
+        loop {
+            let ask = NodeRequest::Fetch {
+                session: session.to_string(),
+            };
+            match self.ask_node_of_session(node, ask).await? {
+                Answer::Fetched {
+                    end: PollEnd::Idle, ..
+                } => {}
+                Answer::Fetched { frames, end } => {
+                    let frames = BASE64_STANDARD.decode(frames).unwrap_or_default();
+                    let frames = vec![frames.into()];
+                    return Ok(Polled { frames, end });
+                }
+                _ => return Err(PollingRefusal::UnknownSession),
+            }
+        }
+    }
+
+    /// Delivers the body of a request to a session on any node. Completes when the session has
+    /// handled it.
+    ///
+    /// # Errors
+    /// Like [`poll`](Self::poll).
+    pub(crate) async fn send(&self, name: &PolledName, body: Bytes) -> Result<(), PollingRefusal> {
+        let PolledName { node, session } = name;
+        if node == self.cluster.this_id() {
+            return self.responder.polled.find(session)?.send(body).await;
+        }
+        let ask = NodeRequest::Messages {
+            session: session.to_string(),
+            data: BASE64_STANDARD.encode(body),
+        };
+        match self.ask_node_of_session(node, ask).await? {
+            Answer::Count(1) => Ok(()),
+            _ => Err(PollingRefusal::UnknownSession),
+        }
+    }
+
+    async fn ask_node_of_session(
+        &self,
+        node: &str,
+        ask: NodeRequest,
+    ) -> Result<Answer, PollingRefusal> {
+        if !self.cluster.finds(node).await {
+            return Err(PollingRefusal::UnknownSession);
+        }
+        match self.cluster.poll_one(node, ask, HOLD).await {
+            Ok(Some(Answer::Refused(refusal))) => Err(refusal),
+            Ok(answer) => answer.ok_or(PollingRefusal::UnknownSession),
+            Err(_) => Err(PollingRefusal::Unavailable),
+        }
+    }
+}
