@@ -1,4 +1,4 @@
-//! Any bytes as packets of a Socket.IO client, with attachments.
+//! Any bytes as packets of a Socket.IO client, with attachments, and as the body of a request.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,4 +1,6 @@
-//! Any bytes as packets of a Socket.IO client, with attachments.
+//! Any bytes as packets of a Socket.IO client, with attachments, and as the body of a request.
+
+mod polling;
 
 use bytes::Bytes;
 use serde::Deserialize;
@@ -24,8 +26,10 @@ struct Described<'a> {
     args: &'a RawValue,
 }
 
-/// Reads the first line of `data` as a packet, and each other line as an attachment of it.
+/// Reads `data` as a body. Then reads its first line as a packet, and each other line as an
+/// attachment of it.
 pub fn socketio(data: &[u8]) {
+    polling::body(data);
     let mut lines = data.split(|&byte| byte == b'\n');
     let SessionKind::Commands(commands) = &EVENTS.session else {
         panic!("clients send commands");
