@@ -13,6 +13,7 @@ pub(crate) mod hoard;
 pub(crate) mod keys;
 pub(crate) mod pages;
 mod peer;
+pub(crate) mod polls;
 mod slow;
 mod stalled;
 pub(crate) mod streams;
@@ -75,6 +76,8 @@ pub(crate) enum Abuse {
     Pings,
     /// Sending Phoenix messages that are refused, and joining and leaving topics.
     PhoenixCommands,
+    /// Opening sessions of Socket.IO, and never polling them again.
+    Polls,
     /// Sending Pusher commands that are refused, and joining and leaving channels.
     PusherCommands,
     /// Connecting and sending no request.
@@ -153,6 +156,7 @@ impl Abuse {
             }),
             Self::Hoard => Box::new(hoard::Hoard::new(server, peers, is_twin)),
             Self::Pages => Box::new(pages::Pages::new(server, peers, is_twin)),
+            Self::Polls => Box::new(polls::Polls::new(server, peers)),
             Self::PhoenixCommands => {
                 Box::new(commands::Commands::phoenix(Peers::new(server, peers)))
             }

@@ -8,6 +8,7 @@ mod filters;
 mod flood;
 mod front;
 mod hoard;
+mod polls;
 pub(crate) mod process;
 mod protocols;
 mod publisher;
@@ -48,6 +49,7 @@ pub(crate) fn rows() -> Vec<Row> {
     rows.extend([
         attachments::row(),
         backends::row(),
+        polls::row(),
         webhooks::row(),
         stalled::row(),
         hoard::row(),

@@ -1,0 +1,54 @@
+//! Sessions of Socket.IO with large bodies, which are never polled again.
+
+use anyhow::Result;
+
+use super::{BOUNDS, abused};
+use crate::{
+    Row,
+    attack::{
+        Abuse,
+        polls::{SENT, SESSIONS},
+    },
+    figures::Effort,
+    outcome::{Bounds, Finding, Outcome},
+};
+
+/// The number of sessions at a time.
+const SESSIONS_MAX: usize = 200;
+
+/// The memory that each may cost, in bytes: answers that wait for a poll, of which a client may
+/// have `client.queue_bytes_max` like any other that does not read, the events of two bodies that
+/// wait for room, and a connection.
+const BYTES_EACH: u64 = (64 << 10) + (256 << 10) + 2 * (64 << 10) + (32 << 10);
+
+pub(super) fn row() -> Row {
+    Row::new("serve/polls", run)
+}
+
+fn run(effort: &Effort) -> Result<Outcome> {
+    // The server forgets sessions while the row is measured.
+    let flags = [
+        "--set",
+        "protocols.socketio=true",
+        "--set",
+        "client.ping_interval_s=2",
+        "--set",
+        "client.pong_timeout_s=2",
+    ];
+    let figures = abused(effort, Abuse::Polls, SESSIONS_MAX, &flags)?;
+    let [sessions, bodies] = [SESSIONS, SENT].map(|name| figures.counted(name));
+    Ok(Outcome {
+        abuse: format!(
+            "{SESSIONS_MAX} Socket.IO sessions at a time that are never polled again, each with bodies of 63 KB"
+        ),
+        bounds: Bounds {
+            memory_growth_max: BOUNDS.memory_growth_max + SESSIONS_MAX as u64 * BYTES_EACH,
+            ..BOUNDS
+        },
+        figures,
+        also: vec![Finding::new(
+            format!("{bodies} bodies in {sessions} sessions (at least {SESSIONS_MAX} each)"),
+            bodies.min(sessions) >= SESSIONS_MAX as u64,
+        )],
+    })
+}
