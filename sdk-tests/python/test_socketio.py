@@ -18,7 +18,7 @@ class SocketIoTest(unittest.IsolatedAsyncioTestCase):
         self.server = await Server.start(**ENVIRONMENT)
         self.addAsyncCleanup(self.server.stop)
 
-    async def connect(self, **claims):
+    async def connect(self, transports=("websocket",), **claims):
         """Connects to both namespaces, and returns the client with a queue of its events."""
         client = socketio.AsyncClient(reconnection_delay=0.05, reconnection_delay_max=0.2)
         events = asyncio.Queue()
@@ -32,7 +32,7 @@ class SocketIoTest(unittest.IsolatedAsyncioTestCase):
             self.server.url,
             auth={"token": token(sub="ann", **claims)},
             namespaces=["/", "/chat"],
-            transports=["websocket"],
+            transports=transports,
         )
         return client, events
 
@@ -47,6 +47,27 @@ class SocketIoTest(unittest.IsolatedAsyncioTestCase):
         self.assertEqual(await self.next(events), ("/chat", "said", "a", 2))
         await self.server.api("publish", channel=client.get_sid("/chat"), b64data="/wA=")
         self.assertEqual(await self.next(events), ("/", "message", b"\xff\x00"))
+
+    async def test_polls_carry_events_in_both_directions(self):
+        client, events = await self.connect(transports=["polling"], channels=["news"])
+        for number in range(20):
+            await self.server.api("publish", channel="news", data=number)
+        for number in range(20):
+            self.assertEqual(await self.next(events), ("/", "message", number))
+        await self.server.api("publish", channel="news", b64data="/wA=")
+        self.assertEqual(await self.next(events), ("/", "message", b"\xff\x00"))
+        await client.emit("drawn", {"bytes": b"\xff" * 10_000}, namespace="/chat")
+        self.assertEqual((await self.next(events))[:2], ("/chat", "linerate:error"))
+        self.assertEqual(client.transport(), "polling")
+
+    async def test_a_client_that_polls_upgrades_to_a_websocket(self):
+        client, events = await self.connect(transports=None, channels=["news"])
+        await self.server.api("publish", channel="news", data=1)
+        self.assertEqual(await self.next(events), ("/", "message", 1))
+        while client.transport() != "websocket":
+            await asyncio.sleep(0.05)
+        await self.server.api("publish", channel="news", data=2)
+        self.assertEqual(await self.next(events), ("/", "message", 2))
 
     async def test_events_that_nothing_handles_are_reported(self):
         client, events = await self.connect()

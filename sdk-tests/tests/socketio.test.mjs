@@ -189,12 +189,6 @@ test("a socket whose token expires reconnects with another", async () => {
   await journal.next("connect");
 });
 
-test("a client that may try all transports finds the WebSocket", async () => {
-  const options = { transports: ["polling", "websocket"], tryAllTransports: true };
-  const { socket } = await connected(server.url, ann(), options);
-  assert.equal(socket.io.engine.transport.name, "websocket");
-});
-
 test("pings keep an idle connection alive", async () => {
   const { socket, journal } = await connected(server.url, ann());
   await pause(3_500);
