@@ -1,4 +1,7 @@
-//! The routes of all client protocols: finds the dialect that a request asks for.
+//! The routes of all client protocols: finds the dialect that a request asks for. In `polls` are
+//! those of clients that poll.
+
+mod polls;
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -6,31 +9,21 @@ use axum::{
     Router,
     body::Body,
     extract::{RawQuery, State},
-    http::{HeaderMap, Method, StatusCode, Uri, header},
+    http::{HeaderMap, StatusCode, Uri},
     response::{IntoResponse, Response},
     routing::{MethodRouter, any, post},
 };
-use futures_util::{
-    FutureExt,
-    future::{BoxFuture, ready},
-};
-use linerate::{
-    Counters,
-    axum::{HandshakeRejection, WebSocketUpgrade},
-    handshake::OriginPolicy,
-};
+use linerate::{Counters, axum::WebSocketUpgrade, handshake::OriginPolicy};
 
 use super::{
-    Admitted, Endpoints, LocalClients, commands, connecting::Connecting, cors, fixed, polling,
-    refusal,
+    Admitted, Endpoints, LocalClients, commands, connecting::Connecting, cors, fixed, refusal,
 };
 use crate::{
     config::ProtocolOptions,
     node::Worker,
     protocol::{
         self, Dialect,
-        dialect::{Opening, PollingEndpoint, Protocol, SessionKind, Transport},
-        polling::{PolledName, PollingRefusal, PollingRequest},
+        dialect::{Opening, Protocol, SessionKind, Transport},
     },
     session::SessionEnvironment,
 };
@@ -44,15 +37,15 @@ pub(crate) fn routes(
     clients: Arc<LocalClients>,
 ) -> Router {
     // WebSockets on the path of polls are distinguished from them by their requests.
-    let is_polled = |path: &&str| polled().any(|(_, endpoint)| endpoint.path == *path);
+    let is_polled = |path: &&str| polls::endpoints().any(|(_, endpoint)| endpoint.path == *path);
     let paths: BTreeSet<_> = protocol::dialects().map(|dialect| dialect.path).collect();
     let paths = paths.into_iter().filter(|path| !is_polled(path));
     let mut router = Router::new();
     for path in paths {
         router = router.route(path, methods(path));
     }
-    for (protocol, endpoint) in polled() {
-        router = router.route(endpoint.path, polling_methods(protocol, endpoint));
+    for (protocol, endpoint) in polls::endpoints() {
+        router = router.route(endpoint.path, polls::methods(protocol, endpoint));
     }
     let emulations = protocol::PROTOCOLS.iter();
     let emulations =
@@ -73,91 +66,6 @@ pub(crate) fn routes(
         counters,
         clients,
     })
-}
-
-/// Returns the endpoints of clients that poll, with their protocols.
-fn polled() -> impl Iterator<Item = (&'static Protocol, &'static PollingEndpoint)> {
-    let protocols = protocol::PROTOCOLS.iter();
-    protocols.filter_map(|protocol| Some((*protocol, protocol.polling?)))
-}
-
-/// Returns the handlers of the methods of an endpoint for clients that poll.
-fn polling_methods(
-    protocol: &'static Protocol,
-    endpoint: &'static PollingEndpoint,
-) -> MethodRouter<Endpoints> {
-    // Not asynchronous, because a poll that waits would keep a place for all of this.
-    let serve = move |admitted: Result<Admitted, Response>,
-                      (method, url, headers): (Method, Uri, HeaderMap),
-                      upgrade: Result<WebSocketUpgrade, HandshakeRejection>,
-                      body: Body| {
-        let read = Opening {
-            path: url.path(),
-            query: url.query().unwrap_or_default(),
-            headers: &headers,
-            subprotocol: None,
-        };
-        let read = (endpoint.read)(&method, &read);
-        let request = admit_polling((protocol, endpoint), admitted, read);
-        match request {
-            Err(response) => response,
-            Ok((admitted, PollingRequest::WebSocket(session))) => {
-                let opening = (session, url, headers);
-                open_polling_websocket(endpoint, admitted, opening, upgrade)
-            }
-            Ok((admitted, request)) => polling::serve(endpoint, admitted, request, body),
-        }
-    };
-    any(serve).options(cors::preflight)
-}
-
-/// Returns what a request to an endpoint for clients that poll is for, or the response if it is
-/// refused.
-fn admit_polling(
-    (protocol, endpoint): (&Protocol, &PollingEndpoint),
-    admitted: Result<Admitted, Response>,
-    read: Result<PollingRequest, PollingRefusal>,
-) -> Result<(Admitted, PollingRequest), BoxFuture<'static, Response>> {
-    let refuse = |response| ready(response).boxed();
-    let admitted = admitted.map_err(|refused| match refused.status() {
-        StatusCode::FORBIDDEN => refuse(polling::refuse(endpoint, PollingRefusal::Forbidden)),
-        _ => refuse(refused),
-    })?;
-    if !(protocol.switch.is_on)(&admitted.settings.config.protocols) {
-        let unserved = Unserved::SwitchedOff(protocol.switch.key);
-        return Err(refuse(admitted.cors.allow(unserved.into_response())));
-    }
-    match read {
-        Ok(request) => Ok((admitted, request)),
-        Err(refusal) => {
-            let refused = polling::refuse(endpoint, refusal);
-            Err(refuse(admitted.cors.allow(refused)))
-        }
-    }
-}
-
-/// Opens a WebSocket on the path of clients that poll: for a new session, or to continue one.
-fn open_polling_websocket(
-    endpoint: &'static PollingEndpoint,
-    admitted: Admitted,
-    (session, url, headers): (Option<PolledName>, Uri, HeaderMap),
-    upgrade: Result<WebSocketUpgrade, HandshakeRejection>,
-) -> BoxFuture<'static, Response> {
-    let upgrade = match upgrade {
-        // `Admitted` has already checked the origin.
-        Ok(upgrade) => upgrade.with_origin_policy(OriginPolicy::DangerAny),
-        Err(rejection) => {
-            let response = match headers.contains_key(header::UPGRADE) {
-                true => rejection.into_response(),
-                false => polling::refuse(endpoint, PollingRefusal::BadRequest),
-            };
-            return ready(admitted.cors.allow(response)).boxed();
-        }
-    };
-    match session {
-        Some(name) => ready(polling::upgrade(endpoint, admitted, &name, upgrade)).boxed(),
-        None => open_websocket(endpoint.path, admitted, url, headers, upgrade).boxed(),
-    }
 }
 
 /// Returns the handlers of the methods that the dialects of a path accept.
