@@ -16,6 +16,7 @@ mod endpoint;
 mod error;
 mod filter;
 mod history;
+mod kafka;
 mod layer;
 mod limits;
 mod load;
@@ -49,6 +50,7 @@ pub use compression::CompressionOptions;
 pub use error::{ConfigError, Source};
 pub use filter::FilterOptions;
 pub use history::HistoryOptions;
+pub use kafka::{KafkaOptions, KafkaStart, KafkaTopic};
 pub use load::Loader;
 pub use log::{LogFormat, LogOptions};
 pub use namespaces::Namespace;
@@ -107,6 +109,9 @@ pub struct Config {
     pub filter: FilterOptions,
     /// Limits on the history that this node keeps of channels that are not durable.
     pub history: HistoryOptions,
+    /// The Kafka clusters whose records are published.
+    #[serde(default)]
+    pub kafka: Vec<KafkaOptions>,
     /// Log level and format.
     pub log: LogOptions,
     /// The channel namespaces.
@@ -216,6 +221,7 @@ impl Config {
         check.section("history", |check| self.history.check(check));
         check.section("log", |check| self.log.check(check));
         namespaces::check(&self.namespaces, &self.history, check);
+        kafka::check(self, check);
         check.section("phoenix", |check| self.phoenix.check(check));
         postgres::check(self, check);
         check.section("pusher", |check| self.pusher.check(check));

@@ -1,8 +1,9 @@
-//! Errors of the settings of what the application runs: its backends, webhooks and databases.
+//! Errors of the settings of what the application runs: its backends, webhooks, databases and Kafka
+//! clusters.
 
 use std::{io, path::PathBuf};
 
-/// Why a backend, a webhook or a database cannot be used.
+/// Why a backend, a webhook, a database or a Kafka cluster cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[error("{section} {name}: {problem}")]
 pub struct EndpointError {
@@ -33,6 +34,10 @@ pub(crate) enum EndpointProblem {
         /// What is wrong with it.
         reason: String,
     },
+    /// The program was built without a feature.
+    #[cfg(not(feature = "kafka"))]
+    #[error("needs a linerate that was built with --features {0}")]
+    Unsupported(&'static str),
 }
 
 impl EndpointProblem {

@@ -625,7 +625,7 @@ impl Running {
         self.guard.stop.enter(Phase::Over);
         // The socket is removed before this returns.
         self.handover.shutdown().await;
-        self.parts.sources.end();
+        self.parts.sources.leave().await;
         self.parts.node.shut_down().await;
         let threads = self.threads;
         let ended = spawn_blocking(move || threads.join()).await?;

@@ -6,18 +6,22 @@
 //! | `sink` | publishes what sources read, and tells all nodes of gaps |
 //! | `socketio` | events that Socket.IO's own server and emitter publish in Redis |
 //!
-//! Every node runs every source. The databases of a name agree among themselves which of them
-//! reads; see [`linerate_postgres`].
+//! Every node runs every source. The sources of a name agree among themselves which of them reads;
+//! see [`linerate_postgres`] and [`linerate_kafka`].
 
 mod setup;
 mod sink;
 pub(crate) mod socketio;
 
-use std::sync::Arc;
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
-use linerate_postgres::{Status, run_changes, run_notifications};
+use linerate_postgres::{run_changes, run_notifications};
+use linerate_source::Status;
 use parking_lot::Mutex;
-use tokio::task::AbortHandle;
+use tokio::{task::AbortHandle, time::sleep};
 
 use crate::node::Node;
 use setup::Reads;
@@ -26,12 +30,18 @@ use sink::NodeSink;
 use socketio::Feeds;
 pub(crate) use socketio::{FeedStatus, RedisSetup};
 
+/// The maximum time for leaving a consumer group, and how often to look whether it is left.
+const LEAVE_MAX: Duration = Duration::from_secs(3);
+const LEAVE_INTERVAL: Duration = Duration::from_millis(10);
+
 /// The sources of a node, which end when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Sources {
     node: Arc<Node>,
     running: Mutex<Vec<RunningSource>>,
     feeds: Mutex<Option<Feeds>>,
+    /// Shared with what is a member of a consumer group.
+    presence: Arc<()>,
 }
 
 #[derive(Debug)]
@@ -48,6 +58,7 @@ impl Sources {
             node,
             running: Mutex::default(),
             feeds: Mutex::default(),
+            presence: Arc::default(),
         }
     }
 
@@ -85,6 +96,16 @@ impl Sources {
         self.feeds.lock().take();
     }
 
+    /// Ends all sources, and waits until they have left their consumer groups, so that other nodes
+    /// continue at once.
+    pub(crate) async fn leave(&self) {
+        self.end();
+        let since = Instant::now();
+        while Arc::strong_count(&self.presence) > 1 && since.elapsed() < LEAVE_MAX {
+            sleep(LEAVE_INTERVAL).await;
+        }
+    }
+
     /// Returns the names of the sources and what they have done.
     pub(crate) fn statuses(&self) -> Vec<(String, Arc<Status>)> {
         let running = self.running.lock();
@@ -106,6 +127,13 @@ impl Sources {
             Reads::Changes(options) => {
                 let budget = self.node.budget.clone();
                 let source = run_changes(options.clone(), sink, status.clone(), budget);
+                self.node.spawn_task(source)
+            }
+            #[cfg(feature = "kafka")]
+            Reads::Records(options) => {
+                let (options, status) = (options.clone(), status.clone());
+                let (budget, presence) = (self.node.budget.clone(), self.presence.clone());
+                let source = linerate_kafka::run(options, sink, status, budget, presence);
                 self.node.spawn_task(source)
             }
             Reads::Notifications(options) => {

@@ -10,21 +10,16 @@
 
 use std::{convert::Infallible, sync::Arc};
 
-use foldhash::{HashMap, HashMapExt};
 use linerate_budget::Budget;
-use tokio::sync::Mutex;
+use linerate_source::{Attempts, Publisher, Sink, Status};
 
 use crate::{
-    attempts::Attempts,
     connect::Connection,
     error::SourceError,
     lsn::Lsn,
     options::{ChangeOptions, TableOptions},
-    publish::Publisher,
     reader::{Scope, read},
     session::{Session, Slot},
-    sink::Sink,
-    status::{SourceState, Status, count},
 };
 
 /// The minimum of the limit on messages, so that the description of any table fits: 1,600 columns
@@ -92,8 +87,7 @@ impl Source {
             .filter(|progress| progress.0 == timeline && !is_new);
         let from = progress.map_or(Lsn(0), |progress| progress.1);
         connection.start(&self.options, from).await?;
-        count(&self.status.connections);
-        self.status.enter(&self.options.name, SourceState::Reading);
+        self.status.note_reading(&self.options.name);
         if !std::mem::replace(&mut self.has_warned, true) && session.keeps_log_forever().await {
             tracing::warn!(
                 source = %self.options.name,
@@ -118,14 +112,12 @@ impl Source {
         from: Lsn,
         suspect: Lsn,
     ) -> (Result<Infallible, SourceError>, Lsn) {
-        let publisher = Publisher {
-            source: self.options.name.clone(),
-            sink: self.sink.clone(),
-            status: self.status.clone(),
-            row_bytes_max: self.options.row_bytes_max,
-            suspect,
-            newest: Mutex::new(HashMap::new()),
-        };
+        let publisher = Publisher::new(
+            self.options.name.clone(),
+            self.sink.clone(),
+            self.status.clone(),
+            self.options.row_bytes_max,
+        );
         let scope = Scope {
             options: &self.options,
             tables: &self.tables,
@@ -133,6 +125,7 @@ impl Source {
             budget: &self.budget,
             session,
             publisher: &publisher,
+            suspect,
             timeline,
         };
         read(connection, &scope, from).await
@@ -162,7 +155,7 @@ impl Source {
                 }
             }
         }
-        count(&self.status.gaps);
+        self.status.note_gap();
         tracing::warn!(source = %self.options.name, slot, "slot is new: earlier changes are not published");
         self.sink.report_gap(self.patterns()).await;
         self.is_slot_lost = false;

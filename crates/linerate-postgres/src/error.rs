@@ -2,6 +2,8 @@
 
 use std::{io, time::Duration};
 
+use linerate_source::Trouble;
+
 use crate::pgoutput::DecodeError;
 
 /// The reason why a source cannot read at the moment. It tries again.
@@ -63,6 +65,15 @@ impl SourceError {
             io::ErrorKind::TimedOut,
             format!("no answer within {} s", within.as_secs()),
         ))
+    }
+}
+
+impl From<SourceError> for Trouble {
+    fn from(error: SourceError) -> Self {
+        match error {
+            SourceError::Active => Self::Standby,
+            error => Self::Failed(error.to_string()),
+        }
     }
 }
 

@@ -3,6 +3,7 @@
 use std::{io::Cursor, sync::Arc};
 
 use bytes::BytesMut;
+use linerate_source::Template;
 use serde_json::Value;
 use tokio::{
     io::{join, sink},
@@ -16,7 +17,6 @@ use crate::{
     pgoutput::Message,
     position::Position,
     rows::{Change, Operation, Tables, Transaction, row},
-    template::Template,
 };
 
 /// The limit on messages.
@@ -107,7 +107,7 @@ fn changes(mut data: &[u8]) {
             commit: Lsn(1),
             index: 0,
         };
-        let row = row(table, &change, &transaction, position);
+        let row = row(table, &change, &transaction, position, Lsn(0));
         if let (Ok(Some(row)), None) = (row, &table.1.payload) {
             let json = serde_json::from_slice::<Value>(&row.payload);
             json.expect("a change is published as JSON");

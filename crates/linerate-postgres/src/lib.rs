@@ -7,9 +7,9 @@
 //!    └── confirmed position ◄──┘ once the broker has accepted the batch
 //! ```
 //!
-//! A source is not a broker: it publishes each change through a [`Sink`] into the broker that the
-//! nodes share, and works with every broker. The sink is the only seam between this crate and a
-//! gateway.
+//! A source is not a broker: it publishes each change through a [`Sink`](linerate_source::Sink)
+//! into the broker that the nodes share, and works with every broker. The sink is the only seam
+//! between this crate and a gateway.
 //!
 //! All nodes start the same sources, and one of them reads: Postgres lets one connection read a
 //! replication slot, and an advisory lock does the same for notifications. Another node continues
@@ -19,7 +19,6 @@
 //! explains its guarantees.
 #![forbid(unsafe_code)]
 
-mod attempts;
 pub mod changes;
 mod connect;
 mod error;
@@ -31,19 +30,12 @@ pub mod notifications;
 pub mod options;
 mod pgoutput;
 mod position;
-mod publish;
 mod reader;
 mod rows;
 mod session;
-mod sink;
-mod status;
-mod template;
 
 pub use changes::run as run_changes;
 pub use error::SourceError;
 pub use lsn::Lsn;
 pub use notifications::run as run_notifications;
 pub use options::{ChangeOptions, NotificationOptions, ServerUrl, TableOptions, UrlError};
-pub use sink::Sink;
-pub use status::{SourceState, Status};
-pub use template::{Template, TemplateError};

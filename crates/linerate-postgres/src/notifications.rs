@@ -10,18 +10,11 @@ use std::{convert::Infallible, future::pending, io, pin::Pin, sync::Arc, time::D
 use foldhash::HashMap;
 use linerate_broker::Publish;
 use linerate_hub::ChannelName;
+use linerate_source::{Attempts, Sink, SourceState, Status, insist};
 use tokio::time::{interval, sleep};
 use tokio_postgres::{Config, Notification};
 
-use crate::{
-    attempts::Attempts,
-    error::SourceError,
-    options::NotificationOptions,
-    publish::insist,
-    session::Session,
-    sink::Sink,
-    status::{SourceState, Status, count},
-};
+use crate::{error::SourceError, options::NotificationOptions, session::Session};
 
 /// How often to check whether the server answers.
 const PING_INTERVAL: Duration = Duration::from_secs(5);
@@ -75,10 +68,9 @@ impl Source {
             session.listen(channel).await?;
         }
         let identity = session.identity().await?;
-        count(&self.status.connections);
-        self.status.enter(&self.options.name, SourceState::Reading);
+        self.status.note_reading(&self.options.name);
         if std::mem::replace(&mut self.may_have_missed, true) {
-            count(&self.status.gaps);
+            self.status.note_gap();
             let channels = self.channels.keys().cloned().collect();
             self.sink.report_gap(channels).await;
         }
@@ -123,7 +115,7 @@ impl Source {
             self.sink.publish(channel, publish).await.map(drop)
         };
         match insist(&*self.sink, source, attempt).await {
-            Ok(()) => count(&self.status.published),
+            Ok(()) => self.status.note_published(),
             Err(error) => {
                 if let Some(refused) = self.status.note_refused() {
                     tracing::warn!(source, %channel, %error, refused, "notifications cannot be published; skipped");

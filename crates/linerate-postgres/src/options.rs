@@ -3,10 +3,9 @@
 use std::{str::FromStr, sync::Arc};
 
 use linerate_hub::ChannelName;
+use linerate_source::Template;
 use rustls::ClientConfig;
 use tokio_postgres::{Config, config::Host};
-
-use crate::template::Template;
 
 /// The table name that stands for all tables without their own options.
 pub const ANY_TABLE: &str = "*";

@@ -1,14 +1,8 @@
 //! Positions of publications: which change of which transaction each one is.
 
-use std::fmt;
+use std::{fmt, str::FromStr};
 
 use crate::lsn::Lsn;
-
-/// The tag with the name of the source of a publication.
-pub(crate) const SOURCE_TAG: &str = "source";
-
-/// The tag with the position of a publication in its source.
-pub(crate) const POSITION_TAG: &str = "lsn";
 
 /// The position of a change. Positions of a timeline have the order in which changes are read.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
@@ -21,22 +15,31 @@ pub(crate) struct Position {
     pub(crate) index: u64,
 }
 
-impl Position {
+/// A text that is not a position.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) struct NotAPosition;
+
+impl FromStr for Position {
+    type Err = NotAPosition;
+
     /// Reads what [`Display`](fmt::Display) wrote.
-    pub(crate) fn parse(text: &str) -> Option<Self> {
-        let (timeline, rest) = text.split_once(':')?;
-        let (commit, index) = rest.split_once(':')?;
-        Some(Self {
-            timeline: timeline.parse().ok()?,
-            commit: commit.parse().ok()?,
-            index: index.parse().ok()?,
+    fn from_str(text: &str) -> Result<Self, NotAPosition> {
+        let (timeline, rest) = text.split_once(':').ok_or(NotAPosition)?;
+        let (commit, index) = rest.split_once(':').ok_or(NotAPosition)?;
+        Ok(Self {
+            timeline: timeline.parse().map_err(|_| NotAPosition)?,
+            commit: commit.parse().map_err(|_| NotAPosition)?,
+            index: index.parse().map_err(|_| NotAPosition)?,
         })
     }
+}
 
-    /// Returns whether a publication at this position proves that one at `other` was published
-    /// before. Positions of different timelines prove nothing, because a promoted replica may have
-    /// begun before the end of the old server's log.
-    pub(crate) fn includes(&self, other: &Self) -> bool {
+impl linerate_source::Position for Position {
+    const TAG: &'static str = "lsn";
+
+    /// Positions of different timelines prove nothing, because a promoted replica may have begun
+    /// before the end of the old server's log.
+    fn includes(&self, other: &Self) -> bool {
         self.timeline == other.timeline && other <= self
     }
 }
@@ -49,11 +52,13 @@ impl fmt::Display for Position {
 
 #[cfg(test)]
 mod tests {
-    use super::Position;
+    use linerate_source::Position as _;
+
+    use super::{NotAPosition, Position};
 
     #[test]
     fn positions_have_the_order_of_commits() {
-        let position = |text| Position::parse(text).unwrap();
+        let position = |text: &str| text.parse::<Position>().unwrap();
         let newest = position("1:0/20:3");
         assert_eq!(newest.to_string(), "1:0/20:3");
         for earlier in ["1:0/20:3", "1:0/20:2", "1:0/1F:9"] {
@@ -63,7 +68,7 @@ mod tests {
             assert!(!newest.includes(&position(later)), "{later}");
         }
         for wrong in ["", "1", "1:0/20", "1:20:3", "a:0/20:3", "1:0/20:-1"] {
-            assert_eq!(Position::parse(wrong), None, "{wrong}");
+            assert_eq!(wrong.parse::<Position>(), Err(NotAPosition), "{wrong}");
         }
     }
 }

@@ -4,13 +4,14 @@ use std::{
     convert::Infallible,
     future::{Future, pending},
     pin::Pin,
-    sync::{Arc, atomic::Ordering},
+    sync::Arc,
     time::Duration,
 };
 
 use bytes::{Buf, Bytes};
 use linerate_budget::{Budget, Consumer, Lease, State};
 use linerate_hub::ChannelName;
+use linerate_source::{Publisher, Status};
 use tokio::time::{MissedTickBehavior, interval, timeout};
 
 use crate::{
@@ -20,10 +21,8 @@ use crate::{
     options::{ChangeOptions, TableOptions},
     pgoutput::{DecodeError, Message},
     position::Position,
-    publish::Publisher,
     rows::{Change, Operation, Row, RowError, Tables, Transaction, row},
     session::Session,
-    status::Status,
 };
 
 /// How often the server is told what has been published, at least.
@@ -46,7 +45,9 @@ pub(crate) struct Scope<'a> {
     pub(crate) status: &'a Status,
     pub(crate) budget: &'a Budget,
     pub(crate) session: &'a Session,
-    pub(crate) publisher: &'a Publisher,
+    pub(crate) publisher: &'a Publisher<Position>,
+    /// Transactions up to here may have been published by an earlier reader of the slot.
+    pub(crate) suspect: Lsn,
     /// The timeline of the server.
     pub(crate) timeline: u32,
 }
@@ -149,19 +150,14 @@ impl<'a> Reader<'a> {
                     self.confirm(connection).await?;
                     let newest = self.scope.session.newest().await?;
                     let lag = newest.0.saturating_sub(self.confirmed.0);
-                    self.scope.status.lag_bytes.store(lag, Ordering::Relaxed);
+                    self.scope.status.set_lag_bytes(lag);
                 }
             }
         }
     }
 
     async fn confirm(&self, connection: &mut Connection) -> Result<(), SourceError> {
-        let confirmed = self.confirmed;
-        self.scope
-            .status
-            .confirmed
-            .store(confirmed.0, Ordering::Relaxed);
-        connection.confirm(confirmed).await
+        connection.confirm(self.confirmed).await
     }
 
     /// Handles a message of the server. Returns whether it asks for an answer.
@@ -276,7 +272,7 @@ impl<'a> Reader<'a> {
         let bytes_max = self.scope.options.row_bytes_max;
         let made = match bytes > bytes_max {
             true => Err(RowError::TooLarge { bytes, bytes_max }),
-            false => row(table, &change, &transaction, position),
+            false => row(table, &change, &transaction, position, self.scope.suspect),
         };
         match made {
             Ok(Some(row)) => self.add(row),
@@ -318,9 +314,9 @@ impl<'a> Reader<'a> {
                 channel,
                 payload: Bytes::copy_from_slice(&content),
                 tags: Vec::new(),
-                key: None,
+                key: transaction.key(position),
                 position,
-                transaction: (transaction.id, transaction.at),
+                is_suspect: position.commit <= self.scope.suspect,
             }),
             Err(error) => self.refuse("pg_logical_emit_message", position, &error.into()),
         }

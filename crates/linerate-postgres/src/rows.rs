@@ -1,8 +1,8 @@
 //! From decoded changes to publications.
 
-use bytes::Bytes;
 use foldhash::HashMap;
 use linerate_hub::ChannelName;
+use linerate_source::Record;
 use std::sync::Arc;
 
 use crate::{
@@ -17,18 +17,7 @@ use crate::{
 const EPOCH_MS: i64 = 946_684_800_000;
 
 /// A change that is ready to be published.
-#[derive(Clone, Debug)]
-pub(crate) struct Row {
-    pub(crate) channel: ChannelName,
-    pub(crate) payload: Bytes,
-    pub(crate) tags: Vec<(String, String)>,
-    /// The idempotency key that the application has chosen.
-    pub(crate) key: Option<String>,
-    pub(crate) position: Position,
-    /// The transaction and when it was committed. Different after a failover to a server that has
-    /// lost transactions, even if the position is the same.
-    pub(crate) transaction: (u32, i64),
-}
+pub(crate) type Row = Record<Position>;
 
 /// The transaction that is being read.
 #[derive(Clone, Copy, Debug)]
@@ -37,6 +26,14 @@ pub(crate) struct Transaction {
     /// When it was committed, in microseconds since 2000.
     pub(crate) at: i64,
     pub(crate) id: u32,
+}
+
+impl Transaction {
+    /// Returns the idempotency key of the change at `position`. It is different after a failover to
+    /// a server that has lost transactions, even if the position is the same.
+    pub(crate) fn key(&self, position: Position) -> String {
+        format!("{position}:{}:{}", self.id, self.at)
+    }
 }
 
 /// A change of a row, or of a table.
@@ -110,12 +107,14 @@ impl Tables {
     }
 }
 
-/// Converts a change. Returns `None` if it is not to be published.
+/// Converts a change. Returns `None` if it is not to be published. Commits up to `suspect` may have
+/// been published by an earlier reader.
 pub(crate) fn row(
     (relation, options): (&Relation, &TableOptions),
     change: &Change<'_>,
     transaction: &Transaction,
     position: Position,
+    suspect: Lsn,
 ) -> Result<Option<Row>, RowError> {
     let is_outbox = options.payload.is_some();
     if is_outbox && change.operation != Operation::Create {
@@ -146,15 +145,17 @@ pub(crate) fn row(
     };
     let key = match &options.key {
         None => None,
-        Some(name) => get(name)?.map(|(_, bytes)| String::from_utf8_lossy(bytes).into_owned()),
+        Some(name) => {
+            get(name)?.map(|(_, bytes)| format!("key:{}", String::from_utf8_lossy(bytes)))
+        }
     };
     Ok(Some(Row {
         channel: ChannelName::new(&channel)?,
         payload: payload.into(),
         tags,
-        key,
+        key: key.unwrap_or_else(|| transaction.key(position)),
         position,
-        transaction: (transaction.id, transaction.at),
+        is_suspect: position.commit <= suspect,
     }))
 }
 

@@ -3,7 +3,8 @@
 use std::{collections::HashSet, path::PathBuf};
 
 use linerate_hub::ChannelName;
-use linerate_postgres::{Template, options::ANY_TABLE};
+use linerate_postgres::options::ANY_TABLE;
+use linerate_source::Template;
 use serde::Deserialize;
 
 use super::{
@@ -198,7 +199,7 @@ mod tests {
             ),
             (
                 "[[postgres.table]]\nname = \"a\"\nchannel = \"{\"",
-                "postgres[0].table[0].channel = { is invalid: channel template must name a column",
+                "postgres[0].table[0].channel = { is invalid: channel template must have a name",
             ),
             (
                 "row_bytes_max = 1",

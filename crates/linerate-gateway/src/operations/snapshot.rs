@@ -5,7 +5,7 @@ use std::{fmt, sync::Arc, time::Duration};
 use linerate_broker::LinkState;
 use linerate_budget::{Budget, Consumer};
 use linerate_hub::{GapCause, hub::Totals};
-use linerate_postgres::{SourceState, Status};
+use linerate_source::{SourceState, Status};
 use prometheus_client::{
     collector::Collector,
     encoding::{DescriptorEncoder, text},
@@ -98,7 +98,7 @@ impl Snapshot {
         if sources.is_empty() {
             return self;
         }
-        let figures: [FigureOf<Arc<Status>>; 7] = [
+        let figures: [FigureOf<Arc<Status>>; 8] = [
             (
                 "source_reading",
                 "1 while this node reads a source",
@@ -140,6 +140,12 @@ impl Snapshot {
                 "Log that the database has written and this node has not published",
                 Kind::Gauge,
                 |it| it.lag_bytes() as f64,
+            ),
+            (
+                "source_lag_records",
+                "Records of the partitions that this node reads and has not published",
+                Kind::Gauge,
+                |it| it.lag_records() as f64,
             ),
         ];
         self.add_figures("source", &figures, sources);

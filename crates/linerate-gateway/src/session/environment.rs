@@ -44,7 +44,7 @@ pub(crate) struct Settings {
     pub origins: Origins,
     /// Compiles the filters of subscribers.
     pub filters: Filters,
-    /// The databases whose changes are published.
+    /// The databases and Kafka clusters whose changes and records are published.
     pub sources: Vec<Arc<SourceSetup>>,
     /// The Redis in which Socket.IO's own server and emitter publish, if it is read.
     pub socketio_redis: Option<Arc<RedisSetup>>,
@@ -52,6 +52,13 @@ pub(crate) struct Settings {
     pub webhooks: Vec<Arc<Endpoint>>,
     /// Verifies the signatures of the Pusher app; `None` if its protocol is switched off.
     pub pusher: Option<PusherApp>,
+}
+
+/// Reads the options of the sources.
+fn sources(config: &Config) -> Result<Vec<Arc<SourceSetup>>, EndpointError> {
+    let databases = config.postgres.iter().map(SourceSetup::postgres);
+    let sources = databases.chain(config.kafka.iter().map(SourceSetup::kafka));
+    sources.map(|setup| setup.map(Arc::new)).collect()
 }
 
 /// Why a configuration cannot be used.
@@ -142,10 +149,8 @@ impl Settings {
         };
         let webhooks = config.webhooks.iter();
         let webhooks = webhooks.map(|it| Endpoint::new(it, pusher.as_ref()).map(Arc::new));
-        let sources = config.postgres.iter();
-        let sources = sources.map(|options| SourceSetup::new(options).map(Arc::new));
         Ok(Self {
-            sources: sources.collect::<Result<_, _>>()?,
+            sources: sources(&config)?,
             socketio_redis: RedisSetup::new(&config)?.map(Arc::new),
             webhooks: webhooks.collect::<Result<_, _>>()?,
             pusher,

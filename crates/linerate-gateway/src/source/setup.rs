@@ -1,24 +1,38 @@
 //! The options of a source, ready to be used.
+//!
+//! | module | responsibility |
+//! | --- | --- |
+//! | `kafka` | the options of `[[kafka]]` |
+//! | `postgres` | the options of `[[postgres]]` |
 
-use std::sync::Arc;
+#[cfg(feature = "kafka")]
+mod kafka;
+mod postgres;
 
-use linerate_hub::ChannelName;
-use linerate_postgres::{
-    ChangeOptions, NotificationOptions, ServerUrl, TableOptions, Template, UrlError,
-};
+use linerate_postgres::{ChangeOptions, NotificationOptions};
 
+#[cfg(not(feature = "kafka"))]
+use crate::endpoint_error::EndpointProblem;
 use crate::{
-    client_tls::TlsFiles,
-    config::{PostgresOptions, PostgresTable, Secret},
-    endpoint_error::{EndpointError, EndpointProblem},
+    config::{KafkaOptions, PostgresOptions},
+    endpoint_error::EndpointError,
 };
 
 /// A source that can be started.
 #[derive(Debug)]
 pub(crate) struct SourceSetup {
-    options: PostgresOptions,
-    server: ServerUrl,
+    identity: Identity,
+    /// True if there are files, which may have changed.
+    has_files: bool,
     reads: Reads,
+}
+
+/// What the configuration says, including secrets that are in files.
+#[derive(Debug, PartialEq)]
+enum Identity {
+    #[cfg(feature = "kafka")]
+    Kafka(KafkaOptions, Option<linerate_kafka::Login>),
+    Postgres(PostgresOptions, linerate_postgres::ServerUrl),
 }
 
 /// What a source reads.
@@ -26,85 +40,64 @@ pub(crate) struct SourceSetup {
 pub(super) enum Reads {
     Changes(ChangeOptions),
     Notifications(NotificationOptions),
+    #[cfg(feature = "kafka")]
+    Records(linerate_kafka::SourceOptions),
 }
 
 impl SourceSetup {
-    /// Reads the URL and the certificates.
+    /// Reads the URL and the certificates of a database.
     ///
     /// # Errors
     /// A file cannot be read, or what it contains cannot be used.
-    pub(crate) fn new(options: &PostgresOptions) -> Result<Self, EndpointError> {
-        Self::read(options).map_err(|problem| problem.of("postgres", &options.name))
+    pub(crate) fn postgres(options: &PostgresOptions) -> Result<Self, EndpointError> {
+        postgres::read(options).map_err(|problem| problem.of("postgres", &options.name))
     }
 
-    fn read(options: &PostgresOptions) -> Result<Self, EndpointProblem> {
-        let url = options.url.as_ref().map_or(Ok(String::new()), Secret::read);
-        let url = url.map_err(|error| EndpointProblem::invalid("url", error))?;
-        let server: ServerUrl = url
-            .parse()
-            .map_err(|error: UrlError| EndpointProblem::invalid("url", error))?;
-        let files = TlsFiles {
-            authorities: options.tls_authorities.as_deref(),
-            certificate: options.tls_certificate.as_deref(),
-            key: options.tls_key.as_deref(),
-        };
-        let (name, tls) = (options.name.clone(), Arc::new(files.read()?));
-        let reads = if options.notifications.is_empty() {
-            let tables = options.tables.iter().map(table);
-            Reads::Changes(ChangeOptions {
-                name,
-                server: server.clone(),
-                tls,
-                slot: options.slot.clone(),
-                create_slot: options.create_slot,
-                publication: options.publication.clone(),
-                messages: options.messages,
-                tables: tables.collect::<Result<_, _>>()?,
-                row_bytes_max: options.row_bytes_max,
-            })
-        } else {
-            let channels = options.notifications.iter().map(|channel| {
-                let channel = ChannelName::new(channel);
-                channel.map_err(|error| EndpointProblem::invalid("notifications", error))
-            });
-            Reads::Notifications(NotificationOptions {
-                name,
-                server: server.clone(),
-                tls,
-                channels: channels.collect::<Result<_, _>>()?,
-            })
-        };
-        Ok(Self {
-            options: options.clone(),
-            server,
-            reads,
-        })
+    /// Reads the password, and checks the certificates, of a Kafka cluster.
+    ///
+    /// # Errors
+    /// A file cannot be read, or what it contains cannot be used.
+    #[cfg(feature = "kafka")]
+    pub(crate) fn kafka(options: &KafkaOptions) -> Result<Self, EndpointError> {
+        kafka::read(options).map_err(|problem| problem.of("kafka", &options.name))
+    }
+
+    /// Refuses a Kafka cluster, which this program cannot read.
+    #[cfg(not(feature = "kafka"))]
+    pub(crate) fn kafka(options: &KafkaOptions) -> Result<Self, EndpointError> {
+        Err(EndpointProblem::Unsupported("kafka").of("kafka", &options.name))
     }
 
     pub(super) fn name(&self) -> &str {
-        &self.options.name
+        match &self.identity {
+            #[cfg(feature = "kafka")]
+            Identity::Kafka(options, _) => &options.name,
+            Identity::Postgres(options, _) => &options.name,
+        }
     }
 
     pub(super) const fn reads(&self) -> &Reads {
         &self.reads
     }
 
-    /// Returns whether a source can continue with these options. If there are files, they may have
-    /// changed.
+    /// Returns whether a source can continue with these options.
     pub(super) fn is_same(&self, other: &Self) -> bool {
-        let own = &self.options;
-        let has_files = own.tls_authorities.is_some() || own.tls_certificate.is_some();
-        !has_files && *own == other.options && self.server == other.server
+        !self.has_files && self.identity == other.identity
     }
 }
 
-fn table(table: &PostgresTable) -> Result<TableOptions, EndpointProblem> {
-    let channel = Template::new(&table.channel);
-    Ok(TableOptions {
-        table: table.name.clone(),
-        channel: channel.map_err(|error| EndpointProblem::invalid("channel", error))?,
-        payload: table.payload.clone(),
-        tags: table.tags.clone(),
-        key: table.key.clone(),
-    })
+#[cfg(all(test, not(feature = "kafka")))]
+mod tests {
+    use super::SourceSetup;
+    use crate::config::KafkaOptions;
+
+    #[test]
+    fn a_cluster_is_refused_without_the_feature() {
+        let refused = SourceSetup::kafka(&KafkaOptions {
+            name: "orders".to_owned(),
+            ..KafkaOptions::default()
+        });
+        let message = "kafka orders: needs a linerate that was built with --features kafka";
+        assert_eq!(refused.unwrap_err().to_string(), message);
+    }
 }

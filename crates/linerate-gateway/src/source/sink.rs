@@ -6,7 +6,7 @@ use linerate_broker::{
     Answer, BoxFuture, History, HistoryRequest, Publish, Published, StreamOptions,
 };
 use linerate_hub::ChannelName;
-use linerate_postgres::Sink;
+use linerate_source::Sink;
 
 use crate::node::Node;
 

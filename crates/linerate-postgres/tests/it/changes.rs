@@ -1,7 +1,8 @@
 use std::sync::Arc;
 
 use linerate_budget::Budget;
-use linerate_postgres::{ChangeOptions, Status, TableOptions, Template, run_changes};
+use linerate_postgres::{ChangeOptions, TableOptions, run_changes};
+use linerate_source::{Status, Template};
 use linerate_testkit::server::PostgresServer;
 use tokio::task::JoinHandle;
 

@@ -1,7 +1,8 @@
 use std::sync::Arc;
 
 use linerate_hub::ChannelName;
-use linerate_postgres::{NotificationOptions, SourceState, Status, run_notifications};
+use linerate_postgres::{NotificationOptions, run_notifications};
+use linerate_source::{SourceState, Status};
 use linerate_testkit::server::PostgresServer;
 use tokio::task::JoinHandle;
 

@@ -10,7 +10,7 @@ use linerate_broker::{
     Publish, Published, StreamOptions,
 };
 use linerate_hub::ChannelName;
-use linerate_postgres::Sink;
+use linerate_source::Sink;
 use linerate_testkit::PATIENCE;
 use rustls::{ClientConfig, RootCertStore};
 

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// A text with placeholders for the columns of a row.
+/// A text with placeholders for parts of a record, such as the columns of a row.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Template {
     text: String,
@@ -11,7 +11,7 @@ pub struct Template {
 
 #[derive(Clone, Debug, Eq, PartialEq)]
 enum Part {
-    Column(String),
+    Name(String),
     Text(String),
 }
 
@@ -24,7 +24,7 @@ pub enum TemplateError {
     Empty,
     /// A brace has no counterpart, or the braces contain no name.
     #[error(
-        "channel template must name a column in each pair of braces, as in orders:{{customer_id}}; see byte {at}"
+        "channel template must have a name in each pair of braces, as in orders:{{customer_id}}; see byte {at}"
     )]
     Braces {
         /// The byte offset of the brace.
@@ -33,7 +33,7 @@ pub enum TemplateError {
 }
 
 impl Template {
-    /// Reads a template. Text in braces is the name of a column.
+    /// Reads a template. Text in braces is the name of a part of a record.
     ///
     /// # Errors
     /// Returns an error if the template is empty or its braces do not match.
@@ -56,7 +56,7 @@ impl Template {
                     if name.is_empty() || name.contains('{') {
                         return Err(error);
                     }
-                    parts.push(Part::Column(name.to_owned()));
+                    parts.push(Part::Name(name.to_owned()));
                     at += name.len() + 2;
                 }
                 Some(brace) => {
@@ -69,31 +69,39 @@ impl Template {
         Ok(Self { text, parts })
     }
 
-    /// Returns the text with the value of each column that it names.
+    /// Returns the text with the value of each name.
     ///
     /// # Errors
     /// Returns the first error of `value`.
-    pub(crate) fn fill<'a, E>(
+    pub fn fill<'a, E>(
         &'a self,
         mut value: impl FnMut(&'a str) -> Result<String, E>,
     ) -> Result<String, E> {
         let mut filled = String::new();
         for part in &self.parts {
             match part {
-                Part::Column(name) => filled.push_str(&value(name)?),
+                Part::Name(name) => filled.push_str(&value(name)?),
                 Part::Text(text) => filled.push_str(text),
             }
         }
         Ok(filled)
     }
 
-    /// Returns a pattern that all names match, with `*` for each column.
-    pub(crate) fn pattern(&self) -> String {
+    /// Returns a pattern that all names match, with `*` for each name in braces.
+    pub fn pattern(&self) -> String {
         let parts = self.parts.iter().map(|part| match part {
-            Part::Column(_) => "*",
+            Part::Name(_) => "*",
             Part::Text(text) => text,
         });
         parts.collect()
+    }
+
+    /// Returns the names in braces.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.parts.iter().filter_map(|part| match part {
+            Part::Name(name) => Some(name.as_str()),
+            Part::Text(_) => None,
+        })
     }
 }
 

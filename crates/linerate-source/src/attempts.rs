@@ -4,10 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use tokio::time::sleep;
 
-use crate::{
-    error::SourceError,
-    status::{SourceState, Status},
-};
+use crate::status::{SourceState, Status};
 
 /// The delay before another attempt to read.
 const RETRY_MIN: Duration = Duration::from_millis(200);
@@ -16,19 +13,30 @@ const RETRY_MAX: Duration = Duration::from_secs(1);
 /// How often a node tries to read what another one reads.
 const STANDBY_INTERVAL: Duration = Duration::from_secs(1);
 
+/// The reason why an attempt to read has ended.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum Trouble {
+    /// It failed; the text is the reason.
+    Failed(String),
+    /// Another node reads.
+    Standby,
+}
+
 /// Decides when to try again.
-pub(crate) struct Attempts {
+#[derive(Debug)]
+pub struct Attempts {
     source: String,
     status: Arc<Status>,
     /// How often the source had begun to read before the latest pause.
     connections: u64,
     delay: Duration,
     /// Why the source did not read in the latest attempt.
-    trouble: Option<SourceError>,
+    trouble: Option<Trouble>,
 }
 
 impl Attempts {
-    pub(crate) fn new(source: String, status: Arc<Status>) -> Self {
+    /// Creates the attempts of a source.
+    pub fn new(source: String, status: Arc<Status>) -> Self {
         Self {
             source,
             status,
@@ -39,23 +47,23 @@ impl Attempts {
     }
 
     /// Notes why the source does not read from a server.
-    pub(crate) fn failed(&mut self, error: SourceError) {
-        self.trouble = Some(error);
+    pub fn failed(&mut self, trouble: impl Into<Trouble>) {
+        self.trouble = Some(trouble.into());
     }
 
     /// Returns whether another node reads from the server that was tried last.
-    pub(crate) const fn is_standby(&self) -> bool {
-        matches!(self.trouble, Some(SourceError::Active))
+    pub const fn is_standby(&self) -> bool {
+        matches!(self.trouble, Some(Trouble::Standby))
     }
 
     /// Reports, and logs if it is new, what the last server said. Waits before another attempt:
     /// longer each time, until one succeeds.
-    pub(crate) async fn pause(&mut self) {
+    pub async fn pause(&mut self) {
         let is_standby = self.is_standby();
-        if let Some(error) = self.trouble.take() {
-            let state = match is_standby {
-                true => SourceState::Standby,
-                false => SourceState::Failed(error.to_string()),
+        if let Some(trouble) = self.trouble.take() {
+            let state = match trouble {
+                Trouble::Standby => SourceState::Standby,
+                Trouble::Failed(reason) => SourceState::Failed(reason),
             };
             self.status.enter(&self.source, state);
         }

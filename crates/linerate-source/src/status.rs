@@ -32,13 +32,13 @@ pub struct Status {
     state: Mutex<SourceState>,
     /// When a refused publication was last logged.
     logged: Mutex<Option<Instant>>,
-    pub(crate) published: AtomicU64,
-    pub(crate) repeated: AtomicU64,
-    pub(crate) refused: AtomicU64,
-    pub(crate) connections: AtomicU64,
-    pub(crate) gaps: AtomicU64,
-    pub(crate) confirmed: AtomicU64,
-    pub(crate) lag_bytes: AtomicU64,
+    published: AtomicU64,
+    repeated: AtomicU64,
+    refused: AtomicU64,
+    connections: AtomicU64,
+    gaps: AtomicU64,
+    lag_bytes: AtomicU64,
+    lag_records: AtomicU64,
 }
 
 impl Status {
@@ -72,19 +72,51 @@ impl Status {
         self.gaps.load(Ordering::Relaxed)
     }
 
-    /// Returns the position up to which everything has been published.
-    pub fn confirmed(&self) -> u64 {
-        self.confirmed.load(Ordering::Relaxed)
-    }
-
     /// Returns how many bytes of the log the server had written after the confirmed position when
     /// this was last measured.
     pub fn lag_bytes(&self) -> u64 {
         self.lag_bytes.load(Ordering::Relaxed)
     }
 
+    /// Returns how many records the server had written that were not published when this was last
+    /// measured.
+    pub fn lag_records(&self) -> u64 {
+        self.lag_records.load(Ordering::Relaxed)
+    }
+
+    /// Sets how many bytes of the log the server has written after the confirmed position.
+    pub fn set_lag_bytes(&self, bytes: u64) {
+        self.lag_bytes.store(bytes, Ordering::Relaxed);
+    }
+
+    /// Sets how many records the server has written that are not published.
+    pub fn set_lag_records(&self, records: u64) {
+        self.lag_records.store(records, Ordering::Relaxed);
+    }
+
+    /// Counts a publication that the broker has accepted.
+    pub fn note_published(&self) {
+        count(&self.published);
+    }
+
+    /// Counts a publication that is skipped because it was published before.
+    pub fn note_repeated(&self) {
+        count(&self.repeated);
+    }
+
+    /// Counts a gap that is reported.
+    pub fn note_gap(&self) {
+        count(&self.gaps);
+    }
+
+    /// Counts that the source begins to read, which is its state from now on.
+    pub fn note_reading(&self, source: &str) {
+        count(&self.connections);
+        self.enter(source, SourceState::Reading);
+    }
+
     /// Sets the state, and logs it if it has changed.
-    pub(crate) fn enter(&self, source: &str, state: SourceState) {
+    pub fn enter(&self, source: &str, state: SourceState) {
         let previous = std::mem::replace(&mut *self.lock(), state.clone());
         if previous == state {
             return;
@@ -100,7 +132,7 @@ impl Status {
 
     /// Counts a publication that is skipped. Returns the number of all that were, if it is to be
     /// logged: once per second.
-    pub(crate) fn note_refused(&self) -> Option<u64> {
+    pub fn note_refused(&self) -> Option<u64> {
         count(&self.refused);
         let mut logged = self.logged.lock().unwrap_or_else(PoisonError::into_inner);
         let is_due = logged.is_none_or(|at: Instant| at.elapsed() >= LOG_INTERVAL);
@@ -115,6 +147,6 @@ impl Status {
     }
 }
 
-pub(crate) fn count(counter: &AtomicU64) {
+fn count(counter: &AtomicU64) {
     counter.fetch_add(1, Ordering::Relaxed);
 }

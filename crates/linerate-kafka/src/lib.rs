@@ -1,0 +1,65 @@
+//! Kafka as a source of publications: records of topics are published in channels.
+//!
+//! ```text
+//! Kafka ─► consumer ─► batch ─► Publisher ─► broker ─► clients
+//!   ▲                    │
+//!   └─ committed offset ◄┘ once the broker has accepted the batch
+//! ```
+//!
+//! All nodes are members of one consumer group, so that Kafka divides the partitions among them and
+//! gives those of a node that ends to others.
+//!
+//! **Guarantees.** Records of a partition are published in their order. Offsets are committed only
+//! after the broker has accepted the publications, so none is lost. A record that is read twice,
+//! because a node ended before the commit, has the same idempotency key, which brokers remember for
+//! a few minutes, and in durable channels its position is compared with the newest ones in the
+//! channel's history. Records that Kafka has deleted before they were read are reported as a gap.
+//!
+//! | module | responsibility |
+//! | --- | --- |
+//! | `config` | the settings of librdkafka |
+//! | `context` | what librdkafka reports: partitions that come and go, errors |
+//! | `convert` | from a record to a publication |
+//! | `error` | the reasons why a source cannot read |
+//! | `field` | names of parts of a record |
+//! | `job` | what the thread that reads asks of the runtime |
+//! | `member` | members of JSON objects |
+//! | `offsets` | where to begin in partitions, and which records are missing |
+//! | `options` | the options of a source |
+//! | `position` | positions of records |
+//! | `reader` | the thread that reads |
+//! | `run` | reads and publishes until the source ends |
+//!
+//! librdkafka calls back on the thread that polls it, and these calls may wait for Kafka. A source
+//! therefore reads on its own thread, which asks the runtime to publish.
+#![forbid(unsafe_code)]
+
+#[cfg(feature = "client")]
+mod config;
+#[cfg(feature = "client")]
+mod context;
+#[cfg(any(feature = "client", fuzzing, test))]
+mod convert;
+#[cfg(feature = "client")]
+mod error;
+mod field;
+#[cfg(fuzzing)]
+pub mod fuzzing;
+#[cfg(feature = "client")]
+mod job;
+#[cfg(any(feature = "client", fuzzing, test))]
+mod member;
+#[cfg(feature = "client")]
+mod offsets;
+pub mod options;
+#[cfg(any(feature = "client", fuzzing, test))]
+mod position;
+#[cfg(feature = "client")]
+mod reader;
+#[cfg(feature = "client")]
+mod run;
+
+pub use field::{Field, FieldError};
+pub use options::{Login, Mechanism, SourceOptions, Start, TlsPaths, TopicOptions};
+#[cfg(feature = "client")]
+pub use run::run;
