@@ -119,7 +119,7 @@ PUBLIC_API = cargo run --locked --quiet -p linerate-public-api --
 # Most tests of programs wait for something, so several run on each processor. `--tests` does not
 # build the examples, which a test runs.
 .PHONY: unit
-unit: web sdks ## test all crates
+unit: web sdks kafka ## test all crates
 	cargo build --locked $(UNIT) --examples
 	RUST_TEST_THREADS=$$(($$(nproc) * 2)) cargo test --locked --no-fail-fast $(UNIT) --tests
 	cargo test --locked --no-fail-fast $(UNIT) --doc
@@ -128,7 +128,7 @@ unit: web sdks ## test all crates
 # Tests that keep a processor busy for long, or that others must not slow down. With debug
 # assertions, tests of the hub and of simulated nodes take a part of their steps, here all of them.
 .PHONY: slow-test
-slow-test: web sdks ## run the tests that need the machine for themselves
+slow-test: web sdks kafka ## run the tests that need the machine for themselves
 	cargo test --locked $(UNIT) --test it -- --ignored --test-threads 1 readers_that_stop ten_million
 	LINERATE_SEEDS=1000 cargo test --locked $(UNIT) --lib -- without_being_told
 	cargo test --locked --release -p linerate-hub --test it
@@ -194,6 +194,10 @@ ifeq ($(GO),)
 else
 	cd sdk-tests/go && test -z "$$($(GO)fmt -l .)" && $(GO) vet ./... && $(GO) test -count=1 ./...
 endif
+
+.PHONY: kafka
+kafka: ## download the Kafka server for the tests
+	scripts/kafka
 
 sdk-tests/node_modules/.stamp: sdk-tests/package.json sdk-tests/package-lock.json
 	cd sdk-tests && npm ci --no-audit --no-fund
@@ -281,7 +285,7 @@ takeovers: build ## replace a server with 10,000 clients ten times, and check th
 	$(abspath $(TARGET)/release/linerate-stress) takeover $(ARGS)
 
 .PHONY: chaos
-chaos: web sdks ## test that subscribers miss nothing unnoticed while brokers, nodes, networks and clocks fail (as root, ten minutes; ARGS="WORD"); writes bench/record
+chaos: web sdks kafka ## test that subscribers miss nothing unnoticed while brokers, nodes, networks and clocks fail (as root, ten minutes; ARGS="WORD"); writes bench/record
 	scripts/chaos $(ARGS)
 
 .PHONY: patience

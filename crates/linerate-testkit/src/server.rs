@@ -19,9 +19,11 @@ use tempfile::TempDir;
 
 use crate::skip;
 
+mod kafka;
 mod postgres;
 mod redis;
 
+pub use kafka::{KAFKA_LOGIN, KafkaServer};
 pub use postgres::PostgresServer;
 pub use redis::{RedisCluster, RedisServer};
 

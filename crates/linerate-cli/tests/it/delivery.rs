@@ -158,6 +158,12 @@ faults! {
     #[ignore = "only in make chaos"]
     DatabaseSlotDropped: what_is_lost_with_a_slot_is_told_with_redis, what_is_lost_with_a_slot_is_told_with_nats;
     #[ignore = "only in make chaos"]
+    KafkaCrashed: records_of_a_crashed_kafka_are_published_once_with_redis,
+        records_of_a_crashed_kafka_are_published_once_with_nats;
+    #[ignore = "only in make chaos"]
+    KafkaRebalanced: records_of_partitions_that_move_are_published_once_with_redis,
+        records_of_partitions_that_move_are_published_once_with_nats;
+    #[ignore = "only in make chaos"]
     LinkFlapping: a_flapping_way_to_redis_loses_nothing_that_is_kept,
         a_flapping_way_to_nats_loses_nothing_that_is_kept;
     #[ignore = "only in make chaos"]

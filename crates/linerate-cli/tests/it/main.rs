@@ -12,6 +12,7 @@ mod documents;
 mod echo;
 mod follow;
 mod http2;
+mod kafka;
 mod limits;
 mod logs;
 mod memory;

@@ -11,6 +11,8 @@ mod event_streams;
 mod fixed;
 mod gaps;
 mod http;
+#[cfg(feature = "kafka")]
+mod kafka;
 mod native;
 mod patterns;
 mod phoenix;

@@ -24,6 +24,8 @@ pub(crate) enum Fault {
     DatabaseCrashed,
     DatabaseReplaced,
     DatabaseSlotDropped,
+    KafkaCrashed,
+    KafkaRebalanced,
     LinkCut,
     LinkFlapping,
     LinkHalfClosed,
@@ -175,6 +177,18 @@ impl Fault {
                 survived_by_durable: [false; 2],
                 ..PLAIN
             },
+            Self::KafkaCrashed => Row {
+                name: "Kafka crashed (`kill -9`), repeatedly",
+                seconds: [4, 15],
+                survived_by_remembered: true,
+                ..PLAIN
+            },
+            Self::KafkaRebalanced => Row {
+                name: "Kafka gives partitions to other nodes, repeatedly",
+                seconds: [4, 15],
+                survived_by_remembered: true,
+                ..PLAIN
+            },
             Self::LinkCut => Row {
                 name: "link of node and broker cut",
                 is_red: true,
@@ -264,6 +278,11 @@ impl Fault {
             self,
             Self::DatabaseCrashed | Self::DatabaseReplaced | Self::DatabaseSlotDropped
         )
+    }
+
+    /// Returns whether publications come from Kafka.
+    pub(crate) fn needs_kafka(self) -> bool {
+        matches!(self, Self::KafkaCrashed | Self::KafkaRebalanced)
     }
 
     /// Returns whether the fault affects only clients, so that subscribers that connect directly to

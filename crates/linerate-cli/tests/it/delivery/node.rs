@@ -21,7 +21,10 @@ use super::{
     backend::Backend, certificates::Certificates, clock::Clock, database::Database,
     webhook::Receiver,
 };
-use crate::support::{Response, linerate};
+use crate::{
+    kafka::Kafka,
+    support::{Response, linerate},
+};
 
 /// The key for requests to the server API.
 pub(crate) const API_KEY: &str = "of-no-use-elsewhere";
@@ -53,6 +56,8 @@ pub(crate) struct Special<'a> {
     pub(crate) certificates: Option<&'a Certificates>,
     /// The database whose changes the node publishes.
     pub(crate) database: Option<&'a Database>,
+    /// The Kafka server whose records the node publishes.
+    pub(crate) kafka: Option<&'a Kafka>,
     /// The clock that the node uses.
     pub(crate) clock: Option<&'a Clock>,
     /// True if the broker can store only little.
@@ -88,6 +93,8 @@ impl Node {
             None => ("", "", String::new()),
         };
         let database = special.database.map(Database::toml).unwrap_or_default();
+        let kafka = special.kafka.map(|kafka| kafka.toml("{key}"));
+        let kafka = kafka.unwrap_or_default();
         let webhook = special.webhook.map(Receiver::toml).unwrap_or_default();
         let configuration = format!(
             r#"
@@ -126,7 +133,7 @@ history_size = 5
 durable = true
 recover = true
 positioned = true
-{backend}{database}{webhook}"#
+{backend}{database}{kafka}{webhook}"#
         );
         let directory = tempfile::tempdir().unwrap();
         fs::write(directory.path().join("linerate.toml"), configuration).unwrap();

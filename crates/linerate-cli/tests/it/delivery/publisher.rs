@@ -6,6 +6,7 @@ use std::{
     time::Duration,
 };
 
+use rdkafka::producer::FutureProducer;
 use tokio::{
     io::{AsyncBufReadExt, AsyncWriteExt, BufReader},
     net::TcpStream,
@@ -15,6 +16,7 @@ use tokio::{
 };
 
 use super::{database::insert, ledger::Published, node, servers::Kind};
+use crate::kafka::write;
 
 /// Time between two publications.
 const INTERVAL: Duration = Duration::from_millis(10);
@@ -27,12 +29,14 @@ const INTERVAL_FOR: usize = 16 << 10;
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// How to publish.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(crate) enum Way {
     /// Through the server API of a node.
     Api(SocketAddr),
     /// Directly to the broker on a local port, without anything that linerate would add.
     Broker(Kind, u16),
+    /// By records of a topic that the nodes publish.
+    Kafka(FutureProducer),
     /// By rows in a table that the nodes publish.
     Database(Box<tokio_postgres::Config>),
 }
@@ -98,6 +102,7 @@ async fn run(
         let is_published = match &way {
             Way::Api(address) => node::publish(*address, channel, &payload).await,
             Way::Database(config) => insert(&mut client, config, channel, &payload).await,
+            Way::Kafka(producer) => write(producer, channel, &payload).await,
             Way::Broker(kind, port) => {
                 let sent = send(&mut connection, *kind, *port, channel, &payload).await;
                 if sent.is_none() {

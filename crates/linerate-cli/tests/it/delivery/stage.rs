@@ -26,6 +26,7 @@ use super::{
     subscriber::{Access, Journal, Protocol, Reader, Subscriber},
     webhook::Receiver,
 };
+use crate::kafka::Kafka;
 
 /// How long subscribers may take to start, and to receive what is outstanding after a fault is
 /// repaired.
@@ -61,6 +62,7 @@ pub(crate) struct Stage {
     certificates: Option<Certificates>,
     clock: Option<Clock>,
     database: Option<Database>,
+    kafka: Option<Kafka>,
     /// The network from publishers and their node to the broker.
     road: Proxy,
     /// The network from the node under test to the broker.
@@ -133,6 +135,10 @@ impl Stage {
             true => Some(Database::start(fault == Fault::DatabaseReplaced)?),
             false => None,
         };
+        let kafka = match fault.needs_kafka() {
+            true => Some(Kafka::start().await?),
+            false => None,
+        };
         let webhook = match fault {
             Fault::WebhookDown => Some(Receiver::start().await),
             _ => None,
@@ -140,6 +146,7 @@ impl Stage {
         let special = node::Special {
             backend: None,
             database: database.as_ref(),
+            kafka: kafka.as_ref(),
             webhook: None,
             clock: clock.as_ref(),
             has_small_broker: is_small,
@@ -172,6 +179,7 @@ impl Stage {
             certificates,
             clock,
             database,
+            kafka,
             webhook,
         };
         stage.subscribe();
@@ -237,8 +245,8 @@ impl Stage {
         added.into()
     }
 
-    /// Starts publishers: directly to the broker for the default channel, and through the database,
-    /// if there is one, or else through the unharmed node for the others.
+    /// Starts publishers: directly to the broker for the default channel, and through the database
+    /// or Kafka, if there is one, or else through the unharmed node for the others.
     fn publish(&mut self) {
         let padding = self.fault.row().padding;
         for channel in CHANNELS {
@@ -247,7 +255,10 @@ impl Stage {
                     Way::Broker(self.broker.kind, self.road.port())
                 }
                 Some(database) => Way::Database(Box::new(database.config())),
-                None => Way::Api(self.unharmed.address),
+                None => match &self.kafka {
+                    Some(kafka) => Way::Kafka(kafka.producer()),
+                    None => Way::Api(self.unharmed.address),
+                },
             };
             self.publishers
                 .push(Publisher::start(channel, way, padding));
@@ -374,6 +385,28 @@ impl Stage {
                 while Instant::now() < end {
                     database.drop_slot();
                     sleep(Duration::from_secs(2)).await;
+                }
+            }
+            Fault::KafkaCrashed => {
+                let kafka = self.kafka.as_mut().expect("a Kafka server");
+                while Instant::now() < end {
+                    kafka.crash().await;
+                    sleep(Duration::from_secs(1)).await;
+                }
+            }
+            Fault::KafkaRebalanced => {
+                let special = node::Special {
+                    kafka: self.kafka.as_ref(),
+                    ..node::Special::default()
+                };
+                let url = self.broker.kind.url(self.broker.port());
+                while Instant::now() < end {
+                    let mut guest = Node::start(&url, &special).await;
+                    sleep(Duration::from_secs(2)).await;
+                    guest.terminate().await;
+                    let mut guest = Node::start(&url, &special).await;
+                    sleep(Duration::from_secs(2)).await;
+                    guest.kill();
                 }
             }
             Fault::LinkCut => {
