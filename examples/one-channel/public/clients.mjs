@@ -14,7 +14,7 @@ const webSocketUrl = url.replace("http", "ws");
 /** The clients: `start` gets functions for what is said and for the state, and returns `say`. */
 const CLIENTS = {
   "Socket.IO": (show, tell) => {
-    const socket = io(url, { transports: ["websocket"] });
+    const socket = io(url);
     socket.on("connect", () => tell("connected"));
     socket.on("disconnect", () => tell("connecting"));
     socket.on("said", show);

@@ -13,7 +13,7 @@ use bytes::Bytes;
 use linerate_broker::{BoxFuture, Event, Gap, Ingest, LinkState};
 use linerate_budget::{Account, Budget, Consumer};
 use linerate_hub::{ChannelName, Publication};
-use tokio::sync::mpsc;
+use tokio::{sync::mpsc, time::timeout};
 
 use super::{
     emission::Emission,
@@ -28,6 +28,9 @@ use crate::clock::now;
 /// The maximum number of queued messages from other nodes. Beyond this, the broker's reader has to
 /// wait.
 const CONTROL_MAX: usize = 1_024;
+
+/// The maximum time to wait until workers have delivered what was passed to them.
+const DELIVERED_MAX: Duration = Duration::from_secs(1);
 
 /// Publications may be delayed by this fraction (1/8) of the shortest batch interval.
 const PATIENCE_OF_INTERVAL: u32 = 8;
@@ -167,6 +170,19 @@ impl Dispatcher {
         let mut sorted = SortedBurst::new(self.inboxes.count());
         sorted.sort_emissions(emissions, &self.routes.read(), &self.account);
         self.pass_on(sorted).await;
+    }
+
+    /// Waits until the workers have delivered what was passed to them, or for [`DELIVERED_MAX`].
+    pub(crate) async fn delivered(&self) {
+        let (sender, mut dropped) = mpsc::channel(1);
+        for inbox in self.inboxes.iter() {
+            inbox
+                .deliver(vec![Arrival::Barrier(Some(sender.clone()))])
+                .await;
+        }
+        drop(sender);
+        // An error means that a worker is stuck. Publications for it are dropped then.
+        _ = timeout(DELIVERED_MAX, dropped.recv()).await;
     }
 
     async fn dispatch(&self, events: Vec<Event>) {
@@ -313,8 +329,8 @@ impl SortedBurst {
             let channels: Vec<ChannelName> = channels.collect();
             if last.as_ref() != Some(&channels) {
                 for arrivals in &mut self.arrivals {
-                    if !matches!(arrivals.last(), Some(Arrival::Barrier)) {
-                        arrivals.push(Arrival::Barrier);
+                    if !matches!(arrivals.last(), Some(Arrival::Barrier(_))) {
+                        arrivals.push(Arrival::Barrier(None));
                     }
                 }
                 last = Some(channels);
@@ -324,7 +340,7 @@ impl SortedBurst {
             }
         }
         for arrivals in &mut self.arrivals {
-            arrivals.pop_if(|last| matches!(last, Arrival::Barrier));
+            arrivals.pop_if(|last| matches!(last, Arrival::Barrier(_)));
         }
     }
 

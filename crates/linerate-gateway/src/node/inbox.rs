@@ -16,7 +16,7 @@ use std::{
 use linerate_broker::{Gap, awake::timeout_awake};
 use linerate_hub::{ChannelName, Publication};
 use parking_lot::Mutex;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, mpsc};
 
 use super::shard::Shard;
 use crate::clock::now;
@@ -48,8 +48,9 @@ pub(crate) type Job = Box<dyn FnOnce(&Shard) + Send>;
 /// An event for the hub of a worker.
 #[derive(Clone, Debug)]
 pub(crate) enum Arrival {
-    /// What came before is delivered before what follows, in whatever channels.
-    Barrier,
+    /// What came before is delivered before what follows, in whatever channels. The sender is
+    /// dropped when everything before has been delivered.
+    Barrier(Option<mpsc::Sender<()>>),
     /// Publications may have been missed.
     Gap(Gap),
     /// A publication in a channel with subscribers on the worker, and when it arrived from the
@@ -254,7 +255,7 @@ impl Inbox {
 impl Arrival {
     fn bytes(&self) -> usize {
         match self {
-            Self::Barrier | Self::Gap(_) => 0,
+            Self::Barrier(_) | Self::Gap(_) => 0,
             Self::Publication(_, publication, _) => publication.payload().len(),
         }
     }

@@ -428,7 +428,7 @@ mod tests {
             Arrival::Publication(_, publication, _) => {
                 String::from_utf8_lossy(publication.payload()).into_owned()
             }
-            Arrival::Barrier => "barrier".to_owned(),
+            Arrival::Barrier(_) => "barrier".to_owned(),
             Arrival::Gap(_) => "gap".to_owned(),
         };
         arrivals.into_iter().map(text).collect()

@@ -57,15 +57,15 @@ impl Moves {
         }
     }
 
+    /// Returns whether clients are entering this channel or leaving it.
+    pub(crate) fn has(&self, channel: &ChannelName) -> bool {
+        self.channels.contains(channel)
+    }
+
     /// Returns whether clients are moving that an audience or one of `channels` depends on.
     pub(crate) fn concern(&self, audience: &Audience, channels: &[ChannelName]) -> bool {
         let mut names = audience.names().chain(channels);
-        !self.moves.is_empty() && names.any(|name| self.channels.contains(name))
-    }
-
-    /// Returns whether clients are entering or leaving a channel.
-    pub(crate) fn include(&self, channel: &ChannelName) -> bool {
-        self.channels.contains(channel)
+        !self.moves.is_empty() && names.any(|name| self.has(name))
     }
 
     /// Waits until the clients have moved, if an audience or one of `channels` depends on it.

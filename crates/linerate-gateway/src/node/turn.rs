@@ -134,6 +134,9 @@ impl Worker {
         let nothing = Evaluated::default();
         while taken < ARRIVALS_A_TURN && bytes < BYTES_A_TURN {
             let next = arrivals.pop_front_if(|next| {
+                if has_published && matches!(next, Arrival::Barrier(_)) {
+                    return false;
+                }
                 searched += searched_bytes(hub, next);
                 taken == 0 || searched <= SEARCHED_A_TURN
             });
@@ -141,8 +144,7 @@ impl Worker {
             taken += 1;
             match next {
                 None => break,
-                Some(Arrival::Barrier) if has_published => break,
-                Some(Arrival::Barrier) => {}
+                Some(Arrival::Barrier(reached)) => drop(reached),
                 Some(Arrival::Gap(gap)) => tell_gap(hub, now, &gap),
                 Some(Arrival::Publication(channel, publication, since)) => {
                     bytes += publication.payload().len();
@@ -281,7 +283,7 @@ impl TurnDeliveries {
 /// Returns how many bytes filters would search.
 fn searched_bytes(hub: &Hub, arrival: &Arrival) -> usize {
     match arrival {
-        Arrival::Barrier | Arrival::Gap(_) => 0,
+        Arrival::Barrier(_) | Arrival::Gap(_) => 0,
         Arrival::Publication(channel, publication, _) => hub.searched_bytes(channel, publication),
     }
 }

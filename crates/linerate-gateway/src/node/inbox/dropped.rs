@@ -35,7 +35,7 @@ impl DroppedPublications {
         let before = self.publications;
         for arrival in arrivals {
             match arrival {
-                Arrival::Barrier => {}
+                Arrival::Barrier(_) => {}
                 Arrival::Gap(Gap { channels, .. }) => self.add_channels(channels),
                 Arrival::Publication(channel, ..) => {
                     self.publications += 1;

@@ -39,14 +39,20 @@ pub(super) struct Intake {
 
 #[derive(Debug)]
 struct State {
+    emissions: Emissions,
     moves: Moves,
     /// True if events may be missed until the feed is up again.
     is_lost: bool,
 }
 
-/// Events that have been decoded and not been delivered.
-#[derive(Default)]
-struct Emissions(Vec<Emission>);
+/// Events that have been decoded.
+#[derive(Debug, Default)]
+struct Emissions {
+    /// They have not been passed to the workers.
+    waiting: Vec<Emission>,
+    /// True if some were passed to the workers, which may not have delivered them.
+    are_under_way: bool,
+}
 
 /// Why something is left out.
 #[derive(Debug, thiserror::Error)]
@@ -71,6 +77,7 @@ impl Intake {
             setup,
             status,
             state: Mutex::new(State {
+                emissions: Emissions::default(),
                 moves,
                 is_lost: false,
             }),
@@ -79,31 +86,29 @@ impl Intake {
 
     async fn take_all(&self, events: Vec<FeedEvent>) {
         let mut state = self.state.lock().await;
-        let mut emissions = Emissions::default();
+        let state = &mut *state;
         for event in events {
             match event {
                 FeedEvent::Message { channel, payload } => {
                     let message = self.read_message(&state.moves, &channel, &payload);
                     if let Some((namespace, wish)) = message {
-                        self.fulfil(&mut state, &mut emissions, &namespace, wish)
-                            .await;
+                        self.fulfil(state, &namespace, wish).await;
                     }
                 }
                 FeedEvent::Entry { fields } => {
                     if let Some((namespace, wish)) = self.read_entry(&fields) {
-                        self.fulfil(&mut state, &mut emissions, &namespace, wish)
-                            .await;
+                        self.fulfil(state, &namespace, wish).await;
                     }
                 }
                 FeedEvent::Oversized { bytes } => self.refuse(&Refused::Bytes {
                     bytes,
                     bytes_max: self.setup.packet_bytes_max(),
                 }),
-                FeedEvent::Gap => self.report_gap(&mut emissions).await,
+                FeedEvent::Gap => self.report_gap(state).await,
                 FeedEvent::Up { is_complete } => {
                     self.status.set_up(true);
                     if std::mem::take(&mut state.is_lost) && !is_complete {
-                        self.report_gap(&mut emissions).await;
+                        self.report_gap(state).await;
                     }
                 }
                 FeedEvent::Down { reason } => {
@@ -115,7 +120,7 @@ impl Intake {
                 _ => {}
             }
         }
-        emissions.deliver(&self.node).await;
+        state.emissions.pass_on(&self.node).await;
     }
 
     /// Decodes what was published in a channel, unless no client of this node is concerned.
@@ -167,30 +172,24 @@ impl Intake {
         }
     }
 
-    /// Returns whether clients of this node are in a room, or are entering it.
+    /// Returns whether clients of this node are in a room, or are joining it.
     fn is_in_use(&self, moves: &Moves, namespace: &str, room: &str) -> bool {
         let channel = namespace::channel(namespace, room);
         channel.is_some_and(|channel| {
-            moves.include(&channel) || self.node.dispatcher.has_subscribers(&channel)
+            moves.has(&channel) || self.node.dispatcher.has_subscribers(&channel)
         })
     }
 
-    async fn fulfil(
-        &self,
-        state: &mut State,
-        emissions: &mut Emissions,
-        namespace: &str,
-        wish: Wish,
-    ) {
+    async fn fulfil(&self, state: &mut State, namespace: &str, wish: Wish) {
         match wish {
             Wish::Emit { to, event } => {
                 let to = audience(namespace, to);
                 if state.moves.concern(&to, &[]) {
-                    emissions.deliver(&self.node).await;
+                    state.emissions.pass_on(&self.node).await;
                     state.moves.settle().await;
                 }
                 self.status.count_event();
-                emissions.0.push(Emission {
+                state.emissions.waiting.push(Emission {
                     to,
                     tags: event_name::tags(&event.name, None),
                     payload: event.payload.into(),
@@ -201,7 +200,7 @@ impl Intake {
             _ => {}
         }
         // What was emitted before is for the clients as they were then.
-        emissions.deliver(&self.node).await;
+        state.emissions.deliver(&self.node).await;
         self.status.count_request();
         match wish {
             Wish::Join { whom, rooms } => {
@@ -244,8 +243,8 @@ impl Intake {
     }
 
     /// Tells all clients that they may have missed events.
-    async fn report_gap(&self, emissions: &mut Emissions) {
-        emissions.deliver(&self.node).await;
+    async fn report_gap(&self, state: &mut State) {
+        state.emissions.pass_on(&self.node).await;
         self.status.count_gap();
         let namespaces = self.setup.namespaces().iter();
         let channels =
@@ -260,9 +259,20 @@ impl Intake {
 }
 
 impl Emissions {
+    /// Passes them to the workers.
+    async fn pass_on(&mut self, node: &Node) {
+        if !self.waiting.is_empty() {
+            self.are_under_way = true;
+            let emissions = std::mem::take(&mut self.waiting);
+            node.dispatcher.emit(emissions).await;
+        }
+    }
+
+    /// Passes them to the workers, and waits until they are delivered.
     async fn deliver(&mut self, node: &Node) {
-        if !self.0.is_empty() {
-            node.dispatcher.emit(std::mem::take(&mut self.0)).await;
+        self.pass_on(node).await;
+        if std::mem::take(&mut self.are_under_way) {
+            node.dispatcher.delivered().await;
         }
     }
 }
