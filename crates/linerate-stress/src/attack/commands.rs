@@ -20,14 +20,11 @@ pub(crate) const ROUNDS: &str = "rounds";
 /// The maximum length of a channel's name in Pusher's protocol.
 const CHANNEL_LEN: usize = 164;
 
-/// The size of the data of client events, in bytes: the maximum of the protocol.
+/// The size of the data of events, in bytes: the maximum of Pusher's protocol.
 const EVENT_BYTES: usize = 10_240;
 
 /// The maximum length of a topic and of other texts in Phoenix's protocol.
 const TEXT_BYTES: usize = 255;
-
-/// The size of the payload of a push, in bytes.
-const PUSH_BYTES: usize = 32_768;
 
 /// Clients that send commands.
 pub(super) struct Commands {
@@ -90,7 +87,7 @@ impl Attack for Commands {
 fn phoenix(number: u64) -> Vec<String> {
     let topic = format!("{number:0>TEXT_BYTES$}");
     let reference = "1".repeat(TEXT_BYTES);
-    let payload = "x".repeat(PUSH_BYTES);
+    let payload = "x".repeat(EVENT_BYTES);
     let message = |topic: &str, event: &str, payload: &str| {
         format!(r#"["{reference}","{reference}","{topic}","{event}",{{"a":"{payload}"}}]"#)
     };

@@ -18,8 +18,8 @@ const SESSIONS_MAX: usize = 200;
 
 /// The memory that each may cost, in bytes: answers that wait for a poll, of which a client may
 /// have `client.queue_bytes_max` like any other that does not read, the events of two bodies that
-/// wait for room, and a connection.
-const BYTES_EACH: u64 = (64 << 10) + (256 << 10) + 2 * (64 << 10) + (32 << 10);
+/// wait for room, and a connection with the task of the session.
+const BYTES_EACH: u64 = (64 << 10) + (256 << 10) + 2 * (64 << 10) + (48 << 10);
 
 pub(super) fn row() -> Row {
     Row::new("serve/polls", run)

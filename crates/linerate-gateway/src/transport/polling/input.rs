@@ -5,6 +5,7 @@ use std::{future::poll_fn, sync::Arc};
 
 use bytes::Bytes;
 use linerate_budget::Share;
+use tokio::task::yield_now;
 
 use super::{
     super::drive::{CommandFrame, Input},
@@ -60,6 +61,10 @@ impl PolledInput {
 impl Input for &mut PolledInput {
     async fn next(&mut self) -> Option<CommandFrame> {
         loop {
+            if self.body.is_some() {
+                // A body can have many messages. Other clients get their turn in between.
+                yield_now().await;
+            }
             if let Some(frame) = self.split() {
                 return Some(frame);
             }
