@@ -4,7 +4,6 @@ import assert from "node:assert/strict";
 import { after, afterEach, before, test } from "node:test";
 import { setTimeout as pause } from "node:timers/promises";
 import { startBackend } from "../support/backend.mjs";
-import { startProxy } from "../support/proxy.mjs";
 import { close, connect, connected, journal, startSocketIo } from "../support/socketio.mjs";
 import { connectionToken } from "../support/tokens.mjs";
 
@@ -156,41 +155,4 @@ test("namespaces share a connection", async () => {
   const unknown = journal(socket.io.socket("/unknown", { auth }));
   assert.equal((await unknown.next("connect_error")).message, "Invalid namespace");
   chat.disconnect();
-});
-
-test("a socket that the server disconnects stays disconnected", async () => {
-  const { socket, journal } = await connected(server.url, { token: connectionToken("bob") });
-  await server.api("disconnect", { user: "bob" });
-  assert.equal(await journal.next("disconnect"), "io server disconnect");
-  await pause(500);
-  assert.equal(socket.connected, false);
-});
-
-test("a socket whose connection is lost reconnects with its rooms", async () => {
-  const proxy = await startProxy(server.url);
-  try {
-    const { journal } = await connected(proxy.url, ann({ channels: ["news"] }));
-    proxy.cut();
-    await journal.next("disconnect");
-    proxy.mend();
-    await journal.next("connect");
-    await server.publish("news", "again");
-    assert.equal(await journal.next("message"), "again");
-  } finally {
-    proxy.stop();
-  }
-});
-
-test("a socket whose token expires reconnects with another", async () => {
-  let count = 0;
-  const auth = (send) => send(ann({ seconds: count++ === 0 ? 1 : 600 }));
-  const { journal } = await connected(server.url, auth);
-  await journal.next("disconnect");
-  await journal.next("connect");
-});
-
-test("pings keep an idle connection alive", async () => {
-  const { socket, journal } = await connected(server.url, ann());
-  await pause(3_500);
-  assert.deepEqual([socket.connected, journal.all("disconnect")], [true, []]);
 });

@@ -165,13 +165,8 @@ fn stream_locally(
         let clients = admitted.endpoints.clients.clone();
         let wire = clients.wire(&dialect.transport);
         let key = wire.key();
-        let (mut runtime, guard) = start(
-            admitted,
-            dialect,
-            (commands, Connecting::Later),
-            wire,
-            Some(name),
-        );
+        let commands = (commands, Connecting::Later);
+        let (mut runtime, guard) = start(admitted, dialect, commands, wire, Some(name));
         runtime.handle_frame(&first);
         let session = Running::Emulated(Box::new(EmulatedRuntime { runtime, emulation }));
         clients.open_stream(key, detached, session, guard);
@@ -197,13 +192,8 @@ fn stream(
         emulation: emulations.open(&name.to_string()),
         gone,
     };
-    let (mut runtime, guard) = start(
-        admitted,
-        dialect,
-        (commands, Connecting::Later),
-        wire,
-        Some(name),
-    );
+    let commands = (commands, Connecting::Later);
+    let (mut runtime, guard) = start(admitted, dialect, commands, wire, Some(name));
     runtime.handle_frame(first);
     tokio::spawn(async move {
         runtime.run(input).await;

@@ -1,5 +1,5 @@
-// The published client of Socket.IO with its default options, which begin with long polling, and
-// with long polling alone.
+// The published client of Socket.IO with its default options, which begin with long polling, with
+// long polling alone, and with a WebSocket alone.
 
 import assert from "node:assert/strict";
 import { once } from "node:events";
@@ -43,6 +43,7 @@ const ann = (claims = {}) => ({ token: connectionToken("ann", claims) });
 const KINDS = [
   { name: "default options", transports: undefined, last: "websocket" },
   { name: "polling alone", transports: ["polling"], last: "polling" },
+  { name: "WebSocket alone", transports: ["websocket"], last: "websocket" },
 ];
 
 /** Waits until a socket uses the transport that it keeps. */
