@@ -105,11 +105,21 @@ for (const { name, transports, last } of KINDS) {
       assert.equal(await chat.emitWithAck("who"), "ann");
       await server.publish("/chat:lobby", 1);
       assert.equal(await chats.next("message"), 1);
-      await server.publish("all", 2);
-      assert.equal(await main.next("message"), 2);
+      await server.publish("/chat:all", 2);
+      assert.equal(await chats.next("message"), 2);
+      await server.publish("all", 3);
+      assert.equal(await main.next("message"), 3);
+      assert.deepEqual(main.all("message"), [3]);
       chat.disconnect();
       assert.equal(await chats.next("disconnect"), "io client disconnect");
       assert.equal(socket.connected, true);
+      chat.connect();
+      await chats.next("connect");
+      await server.publish("/chat:lobby", 4);
+      assert.equal(await chats.next("message"), 4);
+      const unknown = journal(socket.io.socket("/unknown", { auth }));
+      assert.equal((await unknown.next("connect_error")).message, "Invalid namespace");
+      chat.disconnect();
     });
 
     test("a socket without a valid token gets an error", async () => {
@@ -152,7 +162,7 @@ for (const { name, transports, last } of KINDS) {
 
     test("a socket whose token expires reconnects with another", async () => {
       let count = 0;
-      const auth = (send) => send(ann({ seconds: count++ === 0 ? 1 : 600 }));
+      const auth = (send) => send(ann({ seconds: count++ === 0 ? 2 : 600 }));
       const { journal } = await connected(server.url, auth);
       await journal.next("disconnect");
       await journal.next("connect");

@@ -130,29 +130,3 @@ test("without a valid token, a socket gets an error and can try again with anoth
   expired.socket.connect();
   await expired.journal.next("connect");
 });
-
-test("namespaces share a connection", async () => {
-  const auth = ann({ channels: ["/chat:lobby"] });
-  const { socket, journal: main } = await connected(server.url, auth);
-  const chat = socket.io.socket("/chat", { auth });
-  const chats = journal(chat);
-  await chats.next("connect");
-  assert.equal(await chat.emitWithAck("who"), "ann");
-  await server.publish("/chat:lobby", 1);
-  assert.equal(await chats.next("message"), 1);
-  await server.publish("/chat:all", 2);
-  assert.equal(await chats.next("message"), 2);
-  await server.publish("all", 3);
-  assert.equal(await main.next("message"), 3);
-  assert.deepEqual(main.all("message"), [3]);
-  chat.disconnect();
-  assert.equal(await chats.next("disconnect"), "io client disconnect");
-  assert.equal(socket.connected, true);
-  chat.connect();
-  await chats.next("connect");
-  await server.publish("/chat:lobby", 4);
-  assert.equal(await chats.next("message"), 4);
-  const unknown = journal(socket.io.socket("/unknown", { auth }));
-  assert.equal((await unknown.next("connect_error")).message, "Invalid namespace");
-  chat.disconnect();
-});

@@ -2,11 +2,9 @@
 
 pub(crate) mod attachments;
 pub(crate) mod bomb;
-pub(crate) mod calls;
 pub(crate) mod commands;
 pub(crate) mod connect;
 mod dying;
-pub(crate) mod events;
 pub(crate) mod filters;
 pub(crate) mod flood;
 pub(crate) mod hoard;
@@ -32,7 +30,7 @@ use std::{
 use anyhow::Result;
 use clap::ValueEnum;
 
-use self::peer::Peers;
+use self::{commands::Commands, peer::Peers};
 use crate::{
     child::{Child, orders},
     cores,
@@ -134,12 +132,11 @@ impl Abuse {
 
     /// Starts the attackers, or with `is_twin` the twin of an abuse that has one.
     fn begin(self, server: SocketAddr, peers: usize, is_twin: bool) -> Result<Box<dyn Attack>> {
+        let commands = |script| Box::new(Commands::new(script, Peers::new(server, peers)));
         Ok(match self {
             Self::Attachments => Box::new(attachments::Attachments(Peers::new(server, peers))),
             Self::Bombs => Box::new(bomb::Bombs::new(server, peers)?),
-            Self::Calls => Box::new(calls::Calls {
-                peers: Peers::new(server, peers),
-            }),
+            Self::Calls => commands(commands::CALLS),
             Self::Churn | Self::HalfOpen | Self::Silence => {
                 Box::new(connect::Connects::new(self, server, peers))
             }
@@ -150,17 +147,12 @@ impl Abuse {
             Self::EmptyFragments | Self::Pings | Self::SlowReaders | Self::TinyFragments => {
                 Box::new(flood::Flood::new(self, server, peers, is_twin))
             }
-            Self::Events => Box::new(events::Events {
-                peers: Peers::new(server, peers),
-                number: 0,
-            }),
+            Self::Events => commands(commands::EVENTS),
             Self::Hoard => Box::new(hoard::Hoard::new(server, peers, is_twin)),
             Self::Pages => Box::new(pages::Pages::new(server, peers, is_twin)),
             Self::Polls => Box::new(polls::Polls::new(server, peers)),
-            Self::PhoenixCommands => {
-                Box::new(commands::Commands::phoenix(Peers::new(server, peers)))
-            }
-            Self::PusherCommands => Box::new(commands::Commands::pusher(Peers::new(server, peers))),
+            Self::PhoenixCommands => commands(commands::PHOENIX),
+            Self::PusherCommands => commands(commands::PUSHER),
             Self::SlowFrames
             | Self::SlowHeads
             | Self::SlowMessages

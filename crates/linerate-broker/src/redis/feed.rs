@@ -119,7 +119,7 @@ impl FeedServer {
     /// Of the options, the limits of time and size, and the certificates, apply to feeds.
     ///
     /// # Errors
-    /// The URL is malformed, or there are no usable CA certificates.
+    /// The URL is malformed, or the system has no usable CA certificates.
     pub fn new(url: &str, options: BrokerOptions) -> Result<Self, RedisError> {
         let address = Address::parse(url)?;
         let trust = match address.is_tls {
@@ -136,7 +136,7 @@ impl FeedServer {
     /// Passes on what is published in channels that match one of these patterns. Never returns.
     ///
     /// # Panics
-    /// There is no tokio runtime.
+    /// It is called outside of a tokio runtime.
     pub async fn read_channels(self, patterns: Vec<String>, sink: Arc<dyn FeedSink>) {
         let feed = ChannelFeed {
             backoff: Backoff::new(&self.options),
@@ -150,7 +150,7 @@ impl FeedServer {
     /// Passes on what is added to a stream from now on. Never returns.
     ///
     /// # Panics
-    /// There is no tokio runtime.
+    /// It is called outside of a tokio runtime.
     pub async fn read_stream(self, stream: String, sink: Arc<dyn FeedSink>) {
         let backoff = Backoff::new(&self.options);
         let feed = StreamFeed::new(self.service(), backoff, stream, sink);

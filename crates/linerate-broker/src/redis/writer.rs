@@ -41,7 +41,7 @@ impl StreamWriter {
     /// ```
     ///
     /// # Errors
-    /// Returns an error if the URL is malformed, or if there are no usable CA certificates.
+    /// Returns an error if the URL is malformed, or if the system has no usable CA certificates.
     pub fn new(
         url: &str,
         (key, length_max): (&str, u64),

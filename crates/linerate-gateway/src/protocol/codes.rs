@@ -190,6 +190,14 @@ impl Disconnect {
         Self::NOT_AVAILABLE,
     ];
 
+    /// Returns the same reason with another code.
+    pub(crate) fn with_code(&self, code: u16) -> Self {
+        Self {
+            code,
+            reason: self.reason.clone(),
+        }
+    }
+
     /// Replaces the reason. It is truncated to what a Close frame can hold.
     #[must_use]
     pub(crate) fn with_reason(mut self, mut reason: String) -> Self {

@@ -58,11 +58,11 @@ pub(crate) struct Polled {
 pub(crate) enum PollEnd {
     /// There are messages.
     Ready,
-    /// There are no messages, and the poll has lasted as long as it may.
+    /// The poll has lasted as long as it may, without a message.
     Idle,
-    /// There are no messages, and the client is about to continue on a WebSocket.
+    /// The client is about to continue on a WebSocket, where all messages arrive.
     Upgrading,
-    /// There are no messages, and the session has ended.
+    /// The session has ended, and all messages have been fetched.
     Closed,
 }
 

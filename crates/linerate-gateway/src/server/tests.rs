@@ -20,6 +20,7 @@ use tempfile::TempDir;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, TcpStream},
+    sync::Semaphore,
     time::timeout,
 };
 use tokio_rustls::TlsConnector;
@@ -64,11 +65,15 @@ async fn wait(Extension(guard): Extension<ConnectionGuard>) -> impl IntoResponse
     "goodbye"
 }
 
+/// Has a permit for each request that waits for a late response.
+static WAITING: Semaphore = Semaphore::const_new(0);
+
 /// Responds after a minute and a half, as a long poll may.
 async fn late(Extension(long): Extension<LongRequest>, method: Method) -> &'static str {
     if method == Method::GET {
         long.begin();
     }
+    WAITING.add_permits(1);
     tokio::time::sleep(Duration::from_secs(90)).await;
     "late"
 }
@@ -285,7 +290,8 @@ async fn a_long_request_keeps_its_connection_and_others_do_not() {
         stream.write_all(request.as_bytes()).await.unwrap();
         streams.push(stream);
     }
-    tokio::time::sleep(Duration::from_millis(300)).await;
+    let waiting = timeout(PATIENCE, WAITING.acquire_many(2)).await;
+    waiting.unwrap().unwrap().forget();
     tokio::time::pause();
     for _ in 0..19 {
         tokio::time::advance(Duration::from_secs(5)).await;

@@ -42,7 +42,7 @@ pub(crate) enum Happened {
         channel: ChannelName,
         user: Box<str>,
     },
-    /// A user is no longer present in a channel with any client.
+    /// A user has left a channel with all clients.
     MemberRemoved {
         #[serde(serialize_with = "as_text")]
         channel: ChannelName,

@@ -14,10 +14,7 @@ use rdkafka::{
 use serde_json::json;
 use tokio::time::sleep;
 
-use crate::{
-    http::request,
-    support::{Gateway, Json, config, in_time, message},
-};
+use crate::support::{Gateway, Json, config, in_time, message};
 
 const TOPIC: &str = "[[kafka.topic]]\nname = \"orders\"\nchannel = \"orders:{key}\"\n";
 
@@ -85,26 +82,6 @@ impl Kafka {
 const DURABLE: &str =
     "[channel]\nhistory_size = 100\nhistory_ttl_s = 600\nrecover = true\npositioned = true\n";
 
-/// Returns the value of a metric of the source.
-async fn metric(gateway: &Gateway, name: &str) -> Option<String> {
-    let text = request(gateway.address, "GET /metrics", "", b"")
-        .await
-        .text()
-        .await;
-    let line = format!("linerate_source_{name}{{source=\"shop\"}} ");
-    let found = text.lines().find_map(|it| it.strip_prefix(&line));
-    found.map(str::to_owned)
-}
-
-async fn wait_for(gateway: &Gateway, name: &str, value: &str) {
-    in_time(async {
-        while metric(gateway, name).await.as_deref() != Some(value) {
-            sleep(Duration::from_millis(20)).await;
-        }
-    })
-    .await;
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn records_reach_subscribers_and_a_reload_adds_and_removes_the_source() {
     let Some(kafka) = Kafka::start().await else {
@@ -113,22 +90,22 @@ async fn records_reach_subscribers_and_a_reload_adds_and_removes_the_source() {
     kafka.write(0, "7", "before the group began").await;
     let toml = kafka.source(TOPIC);
     let gateway = Gateway::open(&toml).await;
-    wait_for(&gateway, "reading", "1.0").await;
-    wait_for(&gateway, "gaps_total", "1.0").await;
+    gateway.wait_for_source("reading", "1.0").await;
+    gateway.wait_for_source("gaps_total", "1.0").await;
     let mut client = gateway.raw(&Client::new(), "channel=orders:7").await;
     kafka.write(0, "7", "{\"n\": 1}").await;
     let text = message(&mut client).await;
     assert_eq!(text.as_text(), Some("{\"n\": 1}"));
     gateway.reload(config(DURABLE));
     kafka.write(1, "7", "2").await;
-    assert_eq!(metric(&gateway, "reading").await, None);
+    assert_eq!(gateway.source_metric("reading").await, None);
     gateway.reload(config(&toml));
     assert_eq!(message(&mut client).await.as_text(), Some("2"));
     kafka.write(0, "7", "3").await;
     assert_eq!(message(&mut client).await.as_text(), Some("3"));
-    wait_for(&gateway, "lag_records", "0.0").await;
-    assert_eq!(metric(&gateway, "gaps_total").await.unwrap(), "0.0");
-    assert_eq!(metric(&gateway, "refused_total").await.unwrap(), "0.0");
+    gateway.wait_for_source("lag_records", "0.0").await;
+    assert_eq!(gateway.source_metric("gaps_total").await.unwrap(), "0.0");
+    assert_eq!(gateway.source_metric("refused_total").await.unwrap(), "0.0");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -140,7 +117,7 @@ async fn parts_of_records_are_published_and_records_that_cannot_be_are_counted()
         channel = \"{header.kind}:{value.customer.id}\"\npayload = \"value.order\"\n\
         tags = { state = \"value.state\" }";
     let gateway = Gateway::open(&kafka.source(topic)).await;
-    wait_for(&gateway, "reading", "1.0").await;
+    gateway.wait_for_source("reading", "1.0").await;
     let mut client = Json::connect(&gateway).await;
     client.subscribe("paid:42").await;
     let order = |state: &str| {
@@ -157,7 +134,7 @@ async fn parts_of_records_are_published_and_records_that_cannot_be_are_counted()
         assert_eq!(publication["data"], json!({"n": state}), "{push}");
         assert_eq!(publication["tags"]["state"], state, "{push}");
     }
-    wait_for(&gateway, "refused_total", "2.0").await;
+    gateway.wait_for_source("refused_total", "2.0").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -167,10 +144,10 @@ async fn subscribers_are_told_of_records_that_kafka_deleted_before_they_were_rea
     };
     let toml = kafka.source(TOPIC);
     let gateway = Gateway::open(&toml).await;
-    wait_for(&gateway, "reading", "1.0").await;
-    wait_for(&gateway, "gaps_total", "1.0").await;
+    gateway.wait_for_source("reading", "1.0").await;
+    gateway.wait_for_source("gaps_total", "1.0").await;
     kafka.write(0, "7", "1").await;
-    wait_for(&gateway, "published_total", "1.0").await;
+    gateway.wait_for_source("published_total", "1.0").await;
     gateway.reload(config(DURABLE));
     let mut client = Json::connect(&gateway).await;
     client.subscribe("orders:7").await;
@@ -179,7 +156,7 @@ async fn subscribers_are_told_of_records_that_kafka_deleted_before_they_were_rea
     gateway.reload(config(&toml));
     let push = client.next().await;
     assert_eq!(push["push"]["unsubscribe"]["code"], 2500, "{push}");
-    wait_for(&gateway, "gaps_total", "1.0").await;
+    gateway.wait_for_source("gaps_total", "1.0").await;
     let mut client = gateway.raw(&Client::new(), "channel=orders:7").await;
     kafka.write(0, "7", "2").await;
     assert_eq!(message(&mut client).await.as_text(), Some("2"));
@@ -191,7 +168,7 @@ async fn an_added_partition_is_read_from_its_first_record() {
         return;
     };
     let gateway = Gateway::open(&kafka.source(TOPIC)).await;
-    wait_for(&gateway, "gaps_total", "1.0").await;
+    gateway.wait_for_source("gaps_total", "1.0").await;
     let mut client = gateway.raw(&Client::new(), "channel=orders:7").await;
     let three = NewPartitions::new("orders", 3);
     let added = kafka
@@ -213,7 +190,7 @@ async fn an_added_partition_is_read_from_its_first_record() {
     .await;
     kafka.write(2, "7", "1").await;
     assert_eq!(message(&mut client).await.as_text(), Some("1"));
-    assert_eq!(metric(&gateway, "gaps_total").await.unwrap(), "1.0");
+    assert_eq!(gateway.source_metric("gaps_total").await.unwrap(), "1.0");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -238,12 +215,12 @@ async fn certificates_are_verified_and_passwords_are_required() {
     let trusted = format!("tls_authorities = {authorities:?}");
     for (password, rest) in [(secret, ""), ("wrong", &*trusted)] {
         let gateway = Gateway::open(&toml(password, rest)).await;
-        wait_for(&gateway, "failed", "1.0").await;
+        gateway.wait_for_source("failed", "1.0").await;
     }
     for mechanism in ["SCRAM-SHA-256", "PLAIN"] {
         let rest = format!("{trusted}\nsasl_mechanism = \"{mechanism}\"");
         let gateway = Gateway::open(&toml(secret, &rest)).await;
-        wait_for(&gateway, "reading", "1.0").await;
+        gateway.wait_for_source("reading", "1.0").await;
         let mut client = gateway.raw(&Client::new(), "channel=orders:7").await;
         kafka.write(0, "7", mechanism).await;
         assert_eq!(message(&mut client).await.as_text(), Some(mechanism));
@@ -255,7 +232,7 @@ async fn a_cluster_that_is_down_is_reported_and_clients_are_served() {
     let down = linerate_testkit::server::free_port();
     let source = format!("[[kafka]]\nname = \"shop\"\nservers = [\"127.0.0.1:{down}\"]\n{TOPIC}");
     let gateway = Gateway::open(&source).await;
-    wait_for(&gateway, "failed", "1.0").await;
+    gateway.wait_for_source("failed", "1.0").await;
     let mut client = gateway.raw(&Client::new(), "channel=a").await;
     gateway.publish("a", "1").await;
     assert_eq!(message(&mut client).await.as_text(), Some("1"));
@@ -267,8 +244,8 @@ async fn a_restarted_server_loses_and_repeats_nothing() {
         return;
     };
     let gateway = Gateway::open(&kafka.source(TOPIC)).await;
-    wait_for(&gateway, "gaps_total", "1.0").await;
-    wait_for(&gateway, "reading", "1.0").await;
+    gateway.wait_for_source("gaps_total", "1.0").await;
+    gateway.wait_for_source("reading", "1.0").await;
     let mut client = gateway.raw(&Client::new(), "channel=orders:7").await;
     for round in ["1", "2", "3"] {
         kafka.write(0, "7", round).await;
@@ -277,5 +254,5 @@ async fn a_restarted_server_loses_and_repeats_nothing() {
             kafka.server.crash();
         }
     }
-    assert_eq!(metric(&gateway, "gaps_total").await.unwrap(), "1.0");
+    assert_eq!(gateway.source_metric("gaps_total").await.unwrap(), "1.0");
 }

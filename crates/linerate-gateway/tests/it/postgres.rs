@@ -1,16 +1,10 @@
 //! Changes of a real Postgres server reach clients.
 
-use std::time::Duration;
-
 use linerate::Client;
 use linerate_testkit::server::PostgresServer;
 use serde_json::{Value, json};
-use tokio::time::sleep;
 
-use crate::{
-    http::request,
-    support::{Gateway, Json, config, in_time, message},
-};
+use crate::support::{Gateway, Json, config, message};
 
 const TABLES: &str = "CREATE TABLE outbox (id serial PRIMARY KEY, channel text, payload jsonb);
     CREATE PUBLICATION linerate FOR TABLE outbox;";
@@ -31,26 +25,6 @@ fn outbox(server: &PostgresServer) -> String {
     format!("{DURABLE}{}", source(server, table))
 }
 
-/// Returns the value of a metric of the source.
-async fn metric(gateway: &Gateway, name: &str) -> Option<String> {
-    let text = request(gateway.address, "GET /metrics", "", b"")
-        .await
-        .text()
-        .await;
-    let line = format!("linerate_source_{name}{{source=\"shop\"}} ");
-    let found = text.lines().find_map(|it| it.strip_prefix(&line));
-    found.map(str::to_owned)
-}
-
-async fn wait_for(gateway: &Gateway, name: &str, value: &str) {
-    in_time(async {
-        while metric(gateway, name).await.as_deref() != Some(value) {
-            sleep(Duration::from_millis(20)).await;
-        }
-    })
-    .await;
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn rows_of_an_outbox_reach_subscribers_and_a_reload_adds_and_removes_the_source() {
     let Some(server) = PostgresServer::start() else {
@@ -58,7 +32,7 @@ async fn rows_of_an_outbox_reach_subscribers_and_a_reload_adds_and_removes_the_s
     };
     server.sql(TABLES);
     let gateway = Gateway::open(&outbox(&server)).await;
-    wait_for(&gateway, "reading", "1.0").await;
+    gateway.wait_for_source("reading", "1.0").await;
     let mut client = gateway.raw(&Client::new(), "channel=orders:7").await;
     let insert = |number: u32| {
         let sql = "INSERT INTO outbox (channel, payload) VALUES ('orders:7', '";
@@ -69,13 +43,13 @@ async fn rows_of_an_outbox_reach_subscribers_and_a_reload_adds_and_removes_the_s
     assert_eq!(text.as_text(), Some("{\"number\":1}"));
     gateway.reload(config(DURABLE));
     insert(2);
-    assert_eq!(metric(&gateway, "reading").await, None);
+    assert_eq!(gateway.source_metric("reading").await, None);
     gateway.reload(config(&outbox(&server)));
     insert(3);
     for expected in ["{\"number\":2}", "{\"number\":3}"] {
         assert_eq!(message(&mut client).await.as_text(), Some(expected));
     }
-    assert_eq!(metric(&gateway, "refused_total").await.unwrap(), "0.0");
+    assert_eq!(gateway.source_metric("refused_total").await.unwrap(), "0.0");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -85,7 +59,7 @@ async fn subscribers_are_told_when_the_slot_was_dropped() {
     };
     server.sql(TABLES);
     let gateway = Gateway::open(&outbox(&server)).await;
-    wait_for(&gateway, "reading", "1.0").await;
+    gateway.wait_for_source("reading", "1.0").await;
     let mut client = Json::connect(&gateway).await;
     let first = client.subscribe("orders:7").await["subscribe"].clone();
     server.sql(
@@ -94,7 +68,7 @@ async fn subscribers_are_told_when_the_slot_was_dropped() {
     );
     let push = client.next().await;
     assert_eq!(push["push"]["unsubscribe"]["code"], 2500, "{push}");
-    wait_for(&gateway, "gaps_total", "2.0").await;
+    gateway.wait_for_source("gaps_total", "2.0").await;
     // SDKs do this automatically. The stream is complete, but what was lost is not in it.
     let recover = async |position: &Value| {
         let (epoch, offset) = (&position["epoch"], position["offset"].as_u64().unwrap_or(0));
@@ -106,7 +80,7 @@ async fn subscribers_are_told_when_the_slot_was_dropped() {
     let missed = recover(&first).await;
     assert_eq!(missed["recovered"], Value::Null, "{missed}");
     server.sql("INSERT INTO outbox (channel, payload) VALUES ('orders:7', '1')");
-    wait_for(&gateway, "published_total", "1.0").await;
+    gateway.wait_for_source("published_total", "1.0").await;
     let newest = recover(&missed).await;
     assert_eq!(newest["recovered"], Value::Null, "{newest}");
     let complete = recover(&newest).await;
@@ -119,7 +93,7 @@ async fn notifications_reach_subscribers_of_the_channel_with_their_name() {
         return;
     };
     let gateway = Gateway::open(&source(&server, "notifications = [\"alerts\"]")).await;
-    wait_for(&gateway, "reading", "1.0").await;
+    gateway.wait_for_source("reading", "1.0").await;
     let mut client = gateway.raw(&Client::new(), "channel=alerts").await;
     server.sql("NOTIFY alerts, 'disk full'");
     assert_eq!(message(&mut client).await.as_text(), Some("disk full"));
@@ -147,10 +121,10 @@ async fn certificates_are_verified_and_passwords_are_not_sent_in_the_clear() {
     let trusted = format!("tls_authorities = {authorities:?}");
     for (password, rest) in [("secret", ""), ("wrong", &*trusted)] {
         let gateway = Gateway::open(&toml(password, rest)).await;
-        wait_for(&gateway, "failed", "1.0").await;
+        gateway.wait_for_source("failed", "1.0").await;
     }
     let gateway = Gateway::open(&toml("secret", &trusted)).await;
-    wait_for(&gateway, "reading", "1.0").await;
+    gateway.wait_for_source("reading", "1.0").await;
     let mut client = gateway.raw(&Client::new(), "channel=a").await;
     server.sql("SELECT pg_logical_emit_message(false, 'linerate:a', '1')");
     assert_eq!(message(&mut client).await.as_text(), Some("1"));
@@ -163,7 +137,7 @@ async fn a_database_that_is_down_is_reported_and_clients_are_served() {
         "[[postgres]]\nname = \"shop\"\nurl = \"postgres://u@127.0.0.1:{down}/d\"\nmessages = true"
     );
     let gateway = Gateway::open(&source).await;
-    wait_for(&gateway, "failed", "1.0").await;
+    gateway.wait_for_source("failed", "1.0").await;
     let mut client = gateway.raw(&Client::new(), "channel=a").await;
     gateway.publish("a", "1").await;
     assert_eq!(message(&mut client).await.as_text(), Some("1"));

@@ -20,7 +20,7 @@ use linerate_gateway::{
 use linerate_hub::ChannelName;
 use linerate_testkit::PATIENCE;
 use serde_json::Value;
-use tokio::net::TcpStream;
+use tokio::{net::TcpStream, time::sleep};
 
 use crate::http::request;
 
@@ -170,6 +170,25 @@ impl Gateway {
     pub(crate) async fn raw(&self, client: &Client, query: &str) -> WebSocket {
         let url = self.url(&format!("/raw?{query}"));
         client.connect(&url).await.unwrap()
+    }
+
+    /// Returns the value of a metric of the source `shop`.
+    pub(crate) async fn source_metric(&self, name: &str) -> Option<String> {
+        let answer = request(self.address, "GET /metrics", "", b"").await;
+        let line = format!("linerate_source_{name}{{source=\"shop\"}} ");
+        let text = answer.text().await;
+        let found = text.lines().find_map(|it| it.strip_prefix(&line));
+        found.map(str::to_owned)
+    }
+
+    /// Waits until a metric of the source `shop` has this value.
+    pub(crate) async fn wait_for_source(&self, name: &str, value: &str) {
+        in_time(async {
+            while self.source_metric(name).await.as_deref() != Some(value) {
+                sleep(Duration::from_millis(20)).await;
+            }
+        })
+        .await;
     }
 
     pub(crate) async fn publish_bytes(&self, channel: &str, payload: &[u8]) {

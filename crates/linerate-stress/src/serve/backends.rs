@@ -7,7 +7,7 @@ use anyhow::Result;
 use super::{BOUNDS, abused_with};
 use crate::{
     Row,
-    attack::{Abuse, calls::CALLS},
+    attack::{Abuse, commands::ROUNDS},
     figures::Effort,
     outcome::{Bounds, Finding, Outcome},
 };
@@ -28,7 +28,7 @@ fn run(effort: &Effort) -> Result<Outcome> {
     // Connections succeed, but are never accepted.
     let deaf = TcpListener::bind("127.0.0.1:0")?;
     let figures = abused_with(effort, Abuse::Calls, PEERS, &configuration(&deaf)?)?;
-    let calls = figures.counted(CALLS);
+    let calls = figures.counted(ROUNDS);
     Ok(Outcome {
         abuse: format!(
             "{PEERS} clients that call a backend that does not answer, with arguments of 60 KB"

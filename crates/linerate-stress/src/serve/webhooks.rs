@@ -7,7 +7,7 @@ use anyhow::Result;
 use super::{BOUNDS, abused_with};
 use crate::{
     Row,
-    attack::{Abuse, events::VISITS},
+    attack::{Abuse, commands::ROUNDS},
     figures::Effort,
     outcome::{Bounds, Finding, Outcome},
 };
@@ -30,7 +30,7 @@ fn run(effort: &Effort) -> Result<Outcome> {
     // Connections succeed, but are never accepted.
     let deaf = TcpListener::bind("127.0.0.1:0")?;
     let figures = abused_with(effort, Abuse::Events, PEERS, &configuration(&deaf)?)?;
-    let visits = figures.counted(VISITS);
+    let visits = figures.counted(ROUNDS);
     Ok(Outcome {
         abuse: format!(
             "{PEERS} clients that join and leave ever new channels and publish 60 KB in each, \

@@ -31,7 +31,7 @@ pub enum WebhookEvent {
     Disconnected,
     /// A user is present in a channel, on any node.
     MemberAdded,
-    /// A user is no longer present in a channel, on any node.
+    /// A user has left a channel on all nodes.
     MemberRemoved,
     /// A channel has a subscriber, on any node.
     Occupied,

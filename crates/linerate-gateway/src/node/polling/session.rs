@@ -29,7 +29,7 @@ const PIECE_BYTES: usize = 64;
 /// A session whose client polls.
 #[derive(Debug)]
 pub(crate) struct PolledSession {
-    /// The number of bytes of output at which there is no room for more.
+    /// The number of bytes of output from which on nothing more is accepted.
     bytes_max: usize,
     messages: Account,
     state: Mutex<State>,

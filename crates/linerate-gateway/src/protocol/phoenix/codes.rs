@@ -27,10 +27,7 @@ pub(super) fn farewell(disconnect: &Disconnect) -> Disconnect {
         _ if is(&Disconnect::FORCE_NO_RECONNECT) => NORMAL,
         code => code,
     };
-    Disconnect {
-        code,
-        reason: disconnect.reason.clone(),
-    }
+    disconnect.with_code(code)
 }
 
 #[cfg(test)]

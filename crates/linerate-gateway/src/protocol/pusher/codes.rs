@@ -47,10 +47,7 @@ pub(super) fn farewell(disconnect: &Disconnect) -> Disconnect {
         _ if disconnect.is_reconnect() => RECONNECT,
         _ => TERMINATED.code,
     };
-    Disconnect {
-        code,
-        reason: disconnect.reason.clone(),
-    }
+    disconnect.with_code(code)
 }
 
 #[cfg(test)]

@@ -5,7 +5,10 @@ use std::time::Duration;
 use serde_json::json;
 use tokio::time::sleep;
 
-use super::{ON, polling_client::Polling};
+use super::{
+    ON,
+    polling_client::{Polling, deliver},
+};
 use crate::{
     backend::support::{Backend, until},
     http::request,
@@ -47,10 +50,7 @@ async fn events_pass_in_both_directions() {
 async fn packets_that_wait_for_a_poll_arrive_together_and_in_order() {
     let gateway = Gateway::open(ON).await;
     let (client, _) = Polling::connect(&gateway).await;
-    for number in 1..=3 {
-        gateway.publish("all", &number.to_string()).await;
-    }
-    sleep(Duration::from_millis(200)).await;
+    deliver(&gateway, 3).await;
     let packets: Vec<_> = (1..=3).map(|n| format!("42[\"message\",{n}]")).collect();
     assert_eq!(client.poll().await, packets.join("\u{1e}"));
 }

@@ -3,6 +3,7 @@
 use linerate::{Client, WebSocket};
 use serde_json::Value;
 
+use super::client::SocketIo;
 use crate::{
     http::{Answer, request},
     support::{Gateway, in_time},
@@ -116,5 +117,15 @@ impl<'a> Polling<'a> {
     pub(super) async fn websocket_of(&self, client: &Client) -> linerate::Result<WebSocket> {
         let path = format!("/socket.io/?EIO=4&transport=websocket&sid={}", self.sid);
         client.connect(&self.gateway.url(&path)).await
+    }
+}
+
+/// Publishes numbers from 1 in the room of all clients, and waits until another client has received
+/// them.
+pub(super) async fn deliver(gateway: &Gateway, count: u32) {
+    let (mut other, _) = SocketIo::connect(gateway).await;
+    for number in 1..=count {
+        gateway.publish("all", &number.to_string()).await;
+        other.expect(&[&format!("42[\"message\",{number}]")]).await;
     }
 }

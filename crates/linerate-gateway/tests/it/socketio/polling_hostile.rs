@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use serde_json::json;
-use tokio::time::sleep;
 
 use super::{ON, client::SocketIo, polling_client::Polling};
 use crate::{
@@ -63,11 +62,8 @@ async fn the_protocol_is_off_unless_it_is_switched_on() {
 async fn two_polls_at_once_end_the_session() {
     let gateway = Gateway::open(ON).await;
     let (client, _) = Polling::connect(&gateway).await;
-    let second = async {
-        sleep(Duration::from_millis(200)).await;
-        client.ask().await
-    };
-    let (first, second) = in_time(async { tokio::join!(client.ask(), second) }).await;
+    let both = async { tokio::join!(client.ask(), client.ask()) };
+    let (first, second) = in_time(both).await;
     assert_eq!((first.status, second.status), (400, 400));
     client.is_unknown().await;
     until(async || gateway.info().clients == 0).await;
@@ -85,11 +81,12 @@ async fn two_bodies_at_once_end_the_session() {
     let (client, _) = Polling::connect(&gateway).await;
     let many = vec!["421[\"a\"]"; 200].join("\u{1e}");
     let second = async {
-        sleep(Duration::from_millis(300)).await;
-        client.post(b"3").await
+        // The first body is being handled.
+        let asked = silent.accept().await.unwrap();
+        (client.post(b"3").await, asked)
     };
     let bodies = async { tokio::join!(client.post(many.as_bytes()), second) };
-    let (_, second) = in_time(bodies).await;
+    let (_, (second, _asked)) = in_time(bodies).await;
     assert_eq!(second.status, 400);
     client.is_unknown().await;
     until(async || gateway.info().clients == 0).await;

@@ -5,7 +5,10 @@ use std::{sync::Arc, time::Duration};
 use linerate::{Client, CloseCode, WebSocket};
 use tokio::{sync::Semaphore, time::sleep};
 
-use super::{ON, polling_client::Polling};
+use super::{
+    ON,
+    polling_client::{Polling, deliver},
+};
 use crate::{
     backend::support::{Answer, Backend, until},
     http::request,
@@ -97,10 +100,7 @@ async fn what_no_poll_has_fetched_arrives_on_the_websocket() {
     let mut ws = client.websocket().await.unwrap();
     ws.send("2probe").await.unwrap();
     assert_eq!(text(&mut ws).await, "3probe");
-    for number in 1..=3 {
-        gateway.publish("all", &number.to_string()).await;
-    }
-    sleep(Duration::from_millis(200)).await;
+    deliver(&gateway, 3).await;
     ws.send("5").await.unwrap();
     for number in 1..=3 {
         let expected = format!("42[\"message\",{number}]");
