@@ -2,14 +2,15 @@
 
 use axum::response::Response;
 use linerate::{Receiver, Result, Sender, WebSocket, axum::WebSocketUpgrade};
+use linerate_proto::Opcode;
 use tokio::time::timeout;
 
 use super::{super::Admitted, refuse};
 use crate::{
-    node::Probe,
+    node::{PolledSession, Probe},
     protocol::{
         dialect::PollingEndpoint,
-        polling::{PolledName, PollingRefusal, ProbeStep},
+        polling::{PolledName, PollingRefusal, ProbeStep, messages},
     },
 };
 
@@ -41,7 +42,7 @@ pub(in crate::transport) fn upgrade(
             let (sender, mut receiver) = ws.split();
             let proven = timeout(connect_timeout, prove(endpoint, &sender, &mut receiver)).await;
             if proven.unwrap_or(Ok(false))? {
-                carry(probe, sender, receiver).await;
+                carry(probe, sender, receiver).await?;
             }
             drop(guard);
             Ok(())
@@ -70,15 +71,27 @@ async fn prove(
 }
 
 /// Continues the session on the WebSocket, until one of them ends.
-async fn carry(probe: Probe, sender: Sender, mut receiver: Receiver) {
+async fn carry(probe: Probe, sender: Sender, receiver: Receiver) -> Result<()> {
     let session = probe.session();
-    if probe.upgrade(sender).await.is_err() {
-        return;
+    if probe.upgrade(sender.clone()).await.is_ok() {
+        forward(session, receiver).await;
     }
+    // If the session has ended before it could continue here, its client no longer polls.
+    for (opcode, payload) in messages(&session.take_rest().concat()) {
+        match (opcode, std::str::from_utf8(payload)) {
+            (Opcode::Text, Ok(text)) => sender.send(text).await?,
+            _ => sender.send(payload).await?,
+        }
+    }
+    Ok(())
+}
+
+/// Passes messages of the client on to the session, until one of them ends.
+async fn forward(session: &PolledSession, mut receiver: Receiver) {
     loop {
         let message = tokio::select! {
             biased;
-            () = session.gone() => return,
+            () = session.over() => return,
             message = receiver.recv() => message,
         };
         match message {

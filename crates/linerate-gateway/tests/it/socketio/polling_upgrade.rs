@@ -3,6 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use linerate::{Client, CloseCode, WebSocket};
+use serde_json::json;
 use tokio::{sync::Semaphore, time::sleep};
 
 use super::{
@@ -12,7 +13,7 @@ use super::{
 use crate::{
     backend::support::{Answer, Backend, until},
     http::request,
-    support::{Gateway, in_time},
+    support::{Gateway, in_time, token},
 };
 
 async fn text(ws: &mut WebSocket) -> String {
@@ -198,4 +199,22 @@ async fn the_server_closes_the_websocket_with_its_code() {
     in_time(ws.close(CloseCode::NORMAL, "")).await.unwrap();
     assert_eq!(ws.closed().unwrap().code, 3012);
     until(async || gateway.info().clients == 0).await;
+}
+
+#[tokio::test]
+async fn a_client_that_upgrades_while_it_is_disconnected_is_told_on_the_websocket() {
+    let gateway = Gateway::guarded(ON).await;
+    let client = Polling::open(&gateway).await;
+    let token = token(&json!({"sub": "ann"}));
+    client.send(&format!(r#"40{{"token":"{token}"}}"#)).await;
+    client.poll().await;
+    let mut ws = client.websocket().await.unwrap();
+    ws.send("2probe").await.unwrap();
+    assert_eq!(text(&mut ws).await, "3probe");
+    gateway.api("disconnect", &json!({"user": "ann"})).await;
+    until(async || gateway.info().clients == 0).await;
+    ws.send("5").await.unwrap();
+    assert_eq!(text(&mut ws).await, "41");
+    assert!(in_time(ws.recv()).await.unwrap().is_none());
+    client.is_unknown().await;
 }

@@ -122,6 +122,24 @@ impl PolledSession {
             .await;
     }
 
+    /// Waits until the session has ended.
+    pub(crate) async fn over(&self) {
+        self.until(|state| state.is_over().then_some(())).await;
+    }
+
+    /// Takes the last output of a session that has ended, which no poll can fetch any more.
+    pub(crate) fn take_rest(&self) -> Vec<Bytes> {
+        let mut state = self.state.lock();
+        if state.stage != Stage::Ended {
+            return Vec::new();
+        }
+        state.stage = Stage::Gone;
+        let output = state.take_output();
+        drop(state);
+        self.wake();
+        output
+    }
+
     /// Hands input to the session once it has handled all input before.
     async fn put(&self, bytes: usize, incoming: Incoming) -> Result<(), PollingRefusal> {
         let mut incoming = Some(incoming);
