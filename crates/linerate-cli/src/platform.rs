@@ -1,4 +1,5 @@
-//! What differs between Unix and Windows: signals, the limit of open files, options of sockets.
+//! What differs between Unix and Windows: signals, the limit of open files, pages
+//! of memory, options of sockets.
 //!
 //! The folder `elsewhere` has what replaces modules that need Linux on other platforms.
 
@@ -8,6 +9,10 @@ mod unix;
 mod windows;
 
 #[cfg(unix)]
-pub(crate) use unix::{HangUps, StopSignals, raise_descriptor_limit, reuse_address, share_port};
+pub(crate) use unix::{
+    HangUps, StopSignals, avoid_huge_pages, raise_descriptor_limit, reuse_address, share_port,
+};
 #[cfg(windows)]
-pub(crate) use windows::{HangUps, StopSignals, raise_descriptor_limit, reuse_address, share_port};
+pub(crate) use windows::{
+    HangUps, StopSignals, avoid_huge_pages, raise_descriptor_limit, reuse_address, share_port,
+};

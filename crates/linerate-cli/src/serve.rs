@@ -95,6 +95,11 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
     let config = loader.load()?;
     let logging = logging::start(&config.log)?;
     raise_descriptor_limit(config.server.connections_max);
+    if !config.server.huge_pages
+        && let Err(error) = platform::avoid_huge_pages()
+    {
+        tracing::warn!(%error, "cannot keep the allocator from using huge pages");
+    }
     // This runtime handles everything that concerns all workers: the node, signals, operations.
     let runtime = Builder::new_multi_thread()
         .worker_threads(1)

@@ -136,9 +136,8 @@ impl Kind {
         clients: usize,
         has_huge_pages: bool,
     ) -> Result<f64, Box<dyn Error>> {
-        let thp = u8::from(has_huge_pages).to_string();
         let (server, address) = gateway::start(program, self.config, |server| {
-            _ = server.env("MIMALLOC_ALLOW_THP", thp);
+            _ = server.args(["--set", &format!("server.huge_pages={has_huge_pages}")]);
         })?;
         let mut open = Vec::new();
         let mut resident = [0; 2];

@@ -161,9 +161,25 @@ impl Status {
     /// Returns a figure that is given in kilobytes, such as `VmData:`, converted to bytes. It is
     /// `None` for a process without memory, such as one that has exited and was not waited for.
     pub fn bytes(&self, name: &str) -> Option<u64> {
-        let line = self.0.lines().find_map(|line| line.strip_prefix(name))?;
-        let kilobytes: u64 = line.trim().strip_suffix("kB")?.trim_end().parse().ok()?;
+        let kilobytes: u64 = self
+            .value(name)?
+            .strip_suffix("kB")?
+            .trim_end()
+            .parse()
+            .ok()?;
         Some(kilobytes << 10)
+    }
+
+    /// Returns a figure without a unit, such as `Threads:`.
+    pub fn number(&self, name: &str) -> Option<u64> {
+        self.value(name)?.parse().ok()
+    }
+
+    fn value(&self, name: &str) -> Option<&str> {
+        let mut lines = self.0.lines();
+        lines
+            .find_map(|line| line.strip_prefix(name))
+            .map(str::trim)
     }
 }
 

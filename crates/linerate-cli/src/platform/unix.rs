@@ -47,6 +47,14 @@ impl HangUps {
     }
 }
 
+/// Keeps the allocator from using huge pages, in this process and in those that it starts. Only
+/// Linux has them.
+pub(crate) fn avoid_huge_pages() -> io::Result<()> {
+    #[cfg(target_os = "linux")]
+    nix::sys::prctl::set_thp_disable(true)?;
+    Ok(())
+}
+
 /// Raises the soft limit of open files to `wanted`, or as far as the hard limit allows; returns the
 /// resulting soft limit.
 pub(crate) fn raise_descriptor_limit(wanted: u64) -> io::Result<u64> {

@@ -46,6 +46,11 @@ impl HangUps {
     }
 }
 
+/// Does nothing, because Windows gives huge pages only to programs that ask for them.
+pub(crate) fn avoid_huge_pages() -> io::Result<()> {
+    Ok(())
+}
+
 /// Returns `wanted`, because Windows has no limit of open files.
 pub(crate) fn raise_descriptor_limit(wanted: u64) -> io::Result<u64> {
     Ok(wanted)

@@ -6,6 +6,7 @@ mod consumers;
 use std::time::{Duration, Instant};
 
 use linerate::{CloseCode, WebSocket};
+use linerate_harness::process::{Process, Status};
 use serde_json::{Value, json};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -13,7 +14,7 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-use crate::support::{PATIENCE, Server};
+use crate::support::{PATIENCE, Server, linerate};
 
 const MIB: u64 = 1 << 20;
 
@@ -117,6 +118,24 @@ impl Line {
             sleep(Duration::from_millis(50)).await;
         }
         assert_eq!(server.get("/live").await.status, 200);
+    }
+}
+
+#[test]
+fn huge_pages_of_memory_are_used_only_if_the_configuration_allows_it() {
+    let of = |status: Status| status.number("THP_enabled:");
+    let before = of(Process::own().status().unwrap());
+    for (flags, expected) in [
+        (&[][..], Some(0)),
+        (&["--set", "server.huge_pages=true"][..], before),
+    ] {
+        let mut command = linerate(&["serve", "--listen", "127.0.0.1:0"]);
+        let server = Server::spawn(command.args(flags));
+        assert_eq!(
+            of(server.process().status().unwrap()),
+            expected,
+            "{flags:?}"
+        );
     }
 }
 

@@ -55,8 +55,8 @@ impl Server {
 
     fn command(verb: &str) -> Command {
         let mut command = linerate(&[verb, "--listen", "127.0.0.1:0", "--workers", "2"]);
-        // Huge pages of 2 MiB may be mostly unused, but would be counted by tests that measure
-        // memory.
+        // Huge pages of 2 MiB may be mostly unused, but would be counted by tests that measure the
+        // memory of `linerate echo`.
         command.env("MIMALLOC_ALLOW_THP", "0");
         command
     }

@@ -34,6 +34,9 @@ pub struct ServerOptions {
     /// Maximum memory for everything that peers can make grow, in bytes; 0 for half of the memory
     /// of this machine.
     pub memory_bytes_max: u64,
+    /// True if `linerate serve` uses huge pages of memory (2 MiB) on Linux. It is up to other
+    /// programs whether they do; a gateway changes nothing about its process.
+    pub huge_pages: bool,
     /// Maximum size of the body of a request to the server API, in bytes.
     pub request_bytes_max: usize,
     /// Origins whose pages may connect: `https://*.example.com` for subdomains, `*` for all. If the
