@@ -2,13 +2,15 @@
 // .build/tests/.
 //
 // dist/index.html, dist/logs.html and dist/admin.html are the pages `/`, `/logs` and `/admin`;
-// dist/docs/ has the book, `/docs/`. Everything that they load is in dist/assets/ and served as
-// /assets/<name>, including the npm package as linerate.js.
+// dist/docs/ has the book, `/docs/`; dist/error.html is what a browser shows instead of an error's
+// text. Everything that they load is in dist/assets/ and served as /assets/<name>, including the
+// npm package as linerate.js. Text files have compressed copies beside them.
 
 import { cp, mkdir, rm } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
 import { build } from "esbuild";
 import { buildBook } from "./book/build.mjs";
+import { compressAll } from "./compress.mjs";
 
 const here = fileURLToPath(new URL(".", import.meta.url));
 const inHere = (path) => here + path;
@@ -51,6 +53,7 @@ async function buildPages() {
   await cp(inHere("overview/index.html"), inHere("dist/index.html"));
   await cp(inHere("logs/logs.html"), inHere("dist/logs.html"));
   await cp(inHere("admin/admin.html"), inHere("dist/admin.html"));
+  await cp(inHere("shared/error.html"), inHere("dist/error.html"));
   await cp(inHere("shared/favicon.svg"), inHere("dist/assets/favicon.svg"));
   await cp(inHere("shared/sketch.svg"), inHere("dist/assets/sketch.svg"));
   // The licences require that they are distributed with the bundle.
@@ -64,6 +67,7 @@ async function buildPages() {
     inHere("dist/assets/minisearch.LICENSE.txt"),
   );
   await buildBook(inHere(".."), inHere("dist/docs"));
+  await compressAll(inHere("dist"));
 }
 
 async function buildTests() {

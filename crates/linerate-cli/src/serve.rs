@@ -9,7 +9,7 @@
 //! | `/admin` | a page for administrators |
 //! | `/metrics`, `/live`, `/ready` | monitoring; on `server.operations_listen`, if configured |
 //! | `/logs`, `/logs/upload` | a page that accepts an access log and charts its statistics |
-//! | `/assets/…` | files that the pages load |
+//! | `/assets/…`, `/favicon.ico` | files that the pages load |
 //! | `/echo` | a WebSocket that echoes each message |
 //! | `/counters` | a WebSocket that pushes the counters once a second |
 
@@ -19,6 +19,7 @@ mod counters;
 #[cfg_attr(not(unix), path = "elsewhere/detach.rs")]
 mod detach;
 mod endpoint;
+mod error_page;
 mod flags;
 mod limits;
 mod logging;

@@ -34,7 +34,7 @@ use std::{sync::Arc, time::SystemTime};
 
 use axum::{
     extract::FromRequestParts,
-    http::{Method, StatusCode, Version, request::Parts},
+    http::{HeaderMap, Method, StatusCode, Version, header, request::Parts},
     response::{IntoResponse, Response},
 };
 use linerate::{Counters, Options, handshake::Scheme};
@@ -42,7 +42,8 @@ use linerate_budget::Account;
 
 use crate::{
     backend::ForwardedHeaders,
-    clock::milliseconds,
+    clock::{milliseconds, now},
+    log_limiter::LogLimiter,
     node::{Connection, Worker, client_with_id, new_client},
     protocol::{Dialect, codes::Refusal, dialect::DialectName},
     server::{ConnectionGuard, Detacher, LongRequest, Peer},
@@ -150,6 +151,22 @@ impl Admitted {
     }
 }
 
+/// Tells the operator how the page can be let in, because people only see that it does not work.
+fn log_refused_origin(request: &HeaderMap) {
+    static REFUSALS: LogLimiter = LogLimiter::new();
+    const LOGGED_BYTES_MAX: usize = 256;
+    if let Some(count) = REFUSALS.ask(now()) {
+        let origin = request.get(header::ORIGIN);
+        let origin = origin.and_then(|origin| origin.to_str().ok());
+        let origin = origin.unwrap_or("(invalid)");
+        tracing::warn!(
+            origin = &origin[..origin.floor_char_boundary(LOGGED_BYTES_MAX)],
+            count,
+            "pages of an origin that is not allowed were refused; if they may connect, add the origin to server.origins"
+        );
+    }
+}
+
 impl FromRequestParts<Endpoints> for Admitted {
     type Rejection = Response;
 
@@ -162,6 +179,7 @@ impl FromRequestParts<Endpoints> for Admitted {
         let peer = parts.extensions.get::<Peer>().copied();
         let scheme = peer.map_or(Scheme::Http, |peer| peer.scheme);
         if let Err(denied) = settings.origins.check(&parts.headers, scheme) {
+            log_refused_origin(&parts.headers);
             return Err(refusal(StatusCode::FORBIDDEN, &denied.to_string()));
         }
         let account = &endpoints.worker.accounts().messages;

@@ -1,5 +1,7 @@
 //! The web pages and the files that they load, embedded in the binary.
 
+mod coding;
+
 use axum::{
     Router,
     body::{Body, Bytes},
@@ -10,6 +12,8 @@ use axum::{
 };
 use rust_embed::{Embed, EmbeddedFile};
 
+use coding::{Coding, accepted};
+
 /// The output of `make web`.
 #[derive(Embed)]
 #[folder = "../../web/dist"]
@@ -18,6 +22,12 @@ struct Dist;
 /// Returns the route of a page.
 pub(super) fn page<S: Clone + Send + Sync + 'static>(file: &'static str) -> MethodRouter<S> {
     get(async move |request: HeaderMap| respond(file, &request))
+}
+
+/// Returns a file of text, or nothing if there is none.
+pub(super) fn text(path: &str) -> String {
+    let file = Dist::get(path).map(|file| file.data);
+    String::from_utf8_lossy(&file.unwrap_or_default()).into_owned()
 }
 
 pub(super) async fn asset(Path(name): Path<String>, request: HeaderMap) -> Response {
@@ -46,13 +56,16 @@ fn respond(path: &str, request: &HeaderMap) -> Response {
     let Some(file) = Dist::get(path) else {
         return (StatusCode::NOT_FOUND, "file not found\n").into_response();
     };
+    let content_type = content_type(&file);
+    let (file, coding) = smallest(path, request).unwrap_or((file, None));
     let tag = entity_tag(&file);
     let mut response = if is_known(request, &tag) {
         StatusCode::NOT_MODIFIED.into_response()
     } else {
-        content(file)
+        content(file, &content_type, coding)
     };
     let headers = response.headers_mut();
+    headers.insert(header::VARY, HeaderValue::from_static("accept-encoding"));
     // File names contain no version, so a browser may keep a file but must ask whether it has
     // changed.
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
@@ -62,16 +75,29 @@ fn respond(path: &str, request: &HeaderMap) -> Response {
     response
 }
 
-fn content(file: EmbeddedFile) -> Response {
-    let content_type = match file.metadata.mimetype() {
+/// Returns the smallest copy of a file that the client understands, if there is one.
+fn smallest(path: &str, request: &HeaderMap) -> Option<(EmbeddedFile, Option<Coding>)> {
+    accepted(request).find_map(|coding| {
+        let file = Dist::get(&format!("{path}{}", coding.extension))?;
+        Some((file, Some(coding)))
+    })
+}
+
+fn content_type(file: &EmbeddedFile) -> String {
+    match file.metadata.mimetype() {
         text if text.starts_with("text/") => format!("{text}; charset=utf-8"),
         other => other.to_owned(),
-    };
+    }
+}
+
+fn content(file: EmbeddedFile, content_type: &str, coding: Option<Coding>) -> Response {
     let bytes = match file.data {
         std::borrow::Cow::Borrowed(bytes) => Bytes::from_static(bytes),
         std::borrow::Cow::Owned(bytes) => bytes.into(),
     };
-    ([(header::CONTENT_TYPE, content_type)], Body::from(bytes)).into_response()
+    let coding = coding.map(|coding| [(header::CONTENT_ENCODING, coding.name)]);
+    let content_type = [(header::CONTENT_TYPE, content_type)];
+    (content_type, coding, Body::from(bytes)).into_response()
 }
 
 /// Returns the strong entity tag of a file (RFC 9110 §8.8.3), from the hash of its content.

@@ -6,7 +6,7 @@ use axum::{
     Extension, Router,
     extract::{Request, State},
     http::{HeaderValue, StatusCode, header},
-    middleware::{Next, from_fn_with_state, map_response},
+    middleware::{Next, from_fn, from_fn_with_state, map_response},
     response::{IntoResponse, Response},
     routing::get,
 };
@@ -19,6 +19,7 @@ use super::{
     assets::{asset, docs, page},
     counters::CounterPush,
     endpoint::{Echo, attend},
+    error_page::for_browsers,
     uploads::Upload,
 };
 
@@ -70,6 +71,8 @@ impl Pages {
             .route("/admin", page("admin.html"))
             .route("/logs", page("logs.html"))
             .route("/assets/{name}", get(asset))
+            // Browsers ask for it where a response is not a page, such as one in JSON.
+            .route("/favicon.ico", page("assets/favicon.svg"))
             .merge(docs())
             .merge(diagnostics)
             .route("/logs/upload", get(upload).connect(upload))
@@ -77,6 +80,7 @@ impl Pages {
             .method_not_allowed_fallback(method_not_allowed)
             .with_state(self.0)
             .merge(clients)
+            .layer(from_fn(for_browsers))
             .layer(map_response(with_security_headers))
     }
 }
@@ -137,7 +141,7 @@ async fn upload(
 async fn not_found() -> (StatusCode, &'static str) {
     (
         StatusCode::NOT_FOUND,
-        "not found; see `/` for an overview\n",
+        "nothing is at this address; see / for an overview\n",
     )
 }
 

@@ -458,6 +458,33 @@ fn a_secret_that_is_too_short_is_refused_wherever_it_comes_from() {
 }
 
 #[tokio::test]
+async fn the_log_says_how_refused_pages_and_names_can_be_let_in() {
+    let server = Server::start_logging(&[]);
+    for headers in [
+        "Host: localhost\r\nOrigin: http://elsewhere.example",
+        "Host: localhost\r\nOrigin: http://other.example",
+        "Host: linerate.example",
+    ] {
+        let head = format!(
+            "GET /raw?channel=demo:a HTTP/1.1\r\n{headers}\r\nConnection: close, upgrade\r\n\
+             Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\n\
+             Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n"
+        );
+        assert_eq!(server.request_raw(&head).await.status, 403, "{headers}");
+    }
+    let log = server.stop_and_read_log();
+    for (value, setting) in [
+        ("http://elsewhere.example", "server.origins"),
+        ("linerate.example", "server.hosts"),
+    ] {
+        let mut lines = log.lines().filter(|line| line.contains(setting));
+        let line = lines.next().unwrap();
+        assert!(line.contains("WARN") && line.contains(value), "{line}");
+        assert_eq!(lines.next(), None, "one line in ten seconds");
+    }
+}
+
+#[tokio::test]
 async fn wrong_keys_are_counted_logged_and_slowed_down_by_address() {
     let server = Server::start_logging(&[
         "--set",

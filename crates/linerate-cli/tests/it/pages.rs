@@ -63,6 +63,7 @@ async fn files_have_their_type() {
         ("/assets/overview.css", "text/css; charset=utf-8"),
         ("/assets/overview.js", "text/javascript; charset=utf-8"),
         ("/assets/favicon.svg", "image/svg+xml"),
+        ("/favicon.ico", "image/svg+xml"),
         ("/assets/inter-latin-wght-normal.woff2", "font/woff2"),
     ] {
         let file = server.get(path).await;
@@ -71,6 +72,59 @@ async fn files_have_their_type() {
             (200, Some(content_type)),
             "{path}"
         );
+    }
+}
+
+#[tokio::test]
+async fn files_are_compressed_for_clients_that_understand_it() {
+    let server = Server::start();
+    let plain = server.get("/assets/logs.js").await;
+    assert_eq!(plain.header("content-encoding"), None);
+    let mut tags = vec![plain.header("etag").unwrap().to_owned()];
+    for (accepted, coding) in [("gzip, deflate", "gzip"), ("gzip, br;q=0.5", "br")] {
+        let accepted = format!("Accept-Encoding: {accepted}");
+        let compressed = server.request("GET", "/assets/logs.js", &[&accepted]).await;
+        assert_eq!(compressed.header("content-encoding"), Some(coding));
+        assert_eq!(
+            compressed.header("content-type"),
+            plain.header("content-type")
+        );
+        assert_eq!(compressed.header("vary"), Some("accept-encoding"));
+        assert!(compressed.body.len() * 2 < plain.body.len(), "{coding}");
+        tags.push(compressed.header("etag").unwrap().to_owned());
+    }
+    tags.sort();
+    tags.dedup();
+    assert_eq!(tags.len(), 3, "a cache must not mix up the copies");
+
+    // A font is compressed already.
+    let font = "/assets/inter-latin-wght-normal.woff2";
+    let font = server.request("GET", font, &["Accept-Encoding: br"]).await;
+    assert_eq!((font.status, font.header("content-encoding")), (200, None));
+}
+
+#[tokio::test]
+async fn a_browser_shows_an_error_as_a_page_that_leads_on() {
+    let server = Server::start();
+    let browser = "Accept: text/html,application/xhtml+xml,*/*;q=0.8";
+    for (path, status, message) in [
+        ("/nothing", 404, "Nothing is at this address"),
+        ("/echo", 400, "Upgrade"),
+        ("/raw?channel=demo:a", 400, "Upgrade"),
+    ] {
+        let page = server.request("GET", path, &[browser]).await;
+        assert_eq!(page.status, status, "{path}");
+        assert_eq!(
+            page.header("content-type"),
+            Some("text/html; charset=utf-8"),
+            "{path}"
+        );
+        assert!(page.text().contains(message), "{}", page.text());
+        assert!(page.text().contains("<a href=\"/docs/\">"), "{path}");
+
+        let program = server.request("GET", path, &["Accept: */*"]).await;
+        assert_eq!(program.status, status, "{path}");
+        assert!(!program.text().contains('<'), "{path}");
     }
 }
 

@@ -13,7 +13,12 @@ use axum::{
     response::{IntoResponse, Response},
 };
 
-use crate::config::Config;
+use crate::{clock::now, config::Config, log_limiter::LogLimiter};
+
+/// Longer names are cut in the log, in bytes.
+const LOGGED_BYTES_MAX: usize = 256;
+
+static REFUSALS: LogLimiter = LogLimiter::new();
 
 /// The host names that a listener accepts. They can be changed while it serves.
 #[derive(Debug)]
@@ -72,8 +77,17 @@ impl Hosts {
         let authority = authority(request.uri(), request.headers());
         let authority = authority.ok_or(HostDenied::Ambiguous)?;
         let host = host(&authority);
-        let is_allowed = is_this_machine(host) || names.iter().any(|name| matches(name, host));
-        is_allowed.then_some(()).ok_or(HostDenied::Foreign)
+        if is_this_machine(host) || names.iter().any(|name| matches(name, host)) {
+            return Ok(());
+        }
+        if let Some(count) = REFUSALS.ask(now()) {
+            tracing::warn!(
+                host = &host[..host.floor_char_boundary(LOGGED_BYTES_MAX)],
+                count,
+                "requests for a host name that is not allowed were refused; if the name is this server's, add it to server.hosts"
+            );
+        }
+        Err(HostDenied::Foreign)
     }
 }
 
