@@ -22,6 +22,7 @@ mod limits;
 mod load;
 mod log;
 mod memory;
+mod mistakes;
 mod namespaces;
 mod phoenix;
 mod postgres;
@@ -191,7 +192,7 @@ impl Config {
     /// Fails if the values that another type with this name has accepted are invalid for this one.
     pub fn section<S: Section>(&self) -> Result<S, ConfigError> {
         section::read(self.value_of(S::NAME))
-            .map_err(|error| load::describe_in(S::NAME, &error, &[]))
+            .map_err(|error| mistakes::describe_in(S::NAME, &error, &[]))
     }
 
     /// Returns the values that are set in a section of the application.

@@ -41,7 +41,7 @@ impl BrokerOptions {
     pub(super) fn check(&self, check: &mut Check) {
         if BrokerKind::find(BROKERS, self.url.expose()).is_err() {
             let because = format!("must begin with {}", BrokerKind::schemes_of(BROKERS));
-            check.refuse("url", &self.url, &because);
+            check.refuse("url", shown(self.url.expose()), &because);
         }
         check.range("prefix", self.prefix.len(), 0..=256);
         let millis = |duration: Duration| duration.as_millis() as u64;
@@ -60,5 +60,14 @@ impl BrokerOptions {
         check.range("stream_replicas", self.stream_replicas, 1..=5);
         let wait = millis(self.reconnect_wait_max);
         check.range("reconnect_wait_max_ms", wait, 10..=600_000);
+    }
+}
+
+/// Returns the scheme of a URL. The rest may have a password, and so may a text without a scheme.
+fn shown(url: &str) -> String {
+    let is_of_scheme = |char: char| char.is_ascii_alphanumeric() || "+-.".contains(char);
+    match url.split_once("://") {
+        Some((scheme, _)) if scheme.chars().all(is_of_scheme) => format!("{scheme}://…"),
+        _ => "(secret)".to_owned(),
     }
 }

@@ -2,7 +2,8 @@
 
 use std::{fmt, io, path::PathBuf};
 
-/// Why a configuration is invalid: the place, the key, the value and what is allowed.
+/// Why a configuration is invalid: the place, the key, the value and what is allowed, for each
+/// mistake on a line of its own.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConfigError {
@@ -24,6 +25,9 @@ pub enum ConfigError {
         /// The error of the operating system.
         source: io::Error,
     },
+    /// Several of the others.
+    #[error("{}", lines(.0))]
+    Several(Vec<Self>),
     /// The file is not valid TOML.
     #[error("{file}, line {line}: {message}")]
     Syntax {
@@ -35,8 +39,30 @@ pub enum ConfigError {
         message: String,
     },
     /// Values are out of range or contradict each other.
-    #[error("{}", lines(.0))]
+    #[error("{}", violations(.0))]
     Values(Vec<(Source, Violation)>),
+}
+
+impl ConfigError {
+    /// Returns one error for at least one.
+    pub(super) fn of(mut errors: Vec<Self>) -> Self {
+        match errors.len() {
+            1 => errors.remove(0),
+            _ => Self::Several(errors),
+        }
+    }
+
+    /// Leaves out what is said about keys whose values could not be read.
+    pub(super) fn beside(self, unread: &[Self]) -> Self {
+        let Self::Values(mut violations) = self else {
+            return self;
+        };
+        violations.retain(|(_, violation)| {
+            let mut unread = unread.iter();
+            !unread.any(|error| matches!(error, Self::Key { key, .. } if *key == violation.key))
+        });
+        Self::Values(violations)
+    }
 }
 
 /// Where a value was set.
@@ -83,7 +109,12 @@ impl fmt::Display for Violation {
     }
 }
 
-fn lines(violations: &[(Source, Violation)]) -> String {
+fn lines(errors: &[ConfigError]) -> String {
+    let lines: Vec<String> = errors.iter().map(ToString::to_string).collect();
+    lines.join("\n")
+}
+
+fn violations(violations: &[(Source, Violation)]) -> String {
     let line = |(source, violation): &(Source, Violation)| format!("{source}: {violation}");
     let lines: Vec<String> = violations.iter().map(line).collect();
     lines.join("\n")

@@ -50,6 +50,25 @@ impl Value {
             }
         })
     }
+
+    /// Removes the value at a path, and returns whether there was one. Items of lists stay, because
+    /// others would take their places.
+    pub(super) fn remove(&mut self, path: &str) -> bool {
+        let Self::Table(table) = self else {
+            return false;
+        };
+        let Some((step, rest)) = path.split_once('.') else {
+            return table.remove(path).is_some();
+        };
+        let inner = match step.split_once('[') {
+            None => table.get_mut(step),
+            Some((key, index)) => match (table.get_mut(key), index.trim_end_matches(']').parse()) {
+                (Some(Self::List(list)), Ok::<usize, _>(index)) => list.get_mut(index),
+                _ => None,
+            },
+        };
+        inner.is_some_and(|inner| inner.remove(rest))
+    }
 }
 
 /// Applies the values of `upper` over those of `lower`.

@@ -11,6 +11,7 @@ use super::{
     error::{ConfigError, Source},
     layer::{self, Table, Value},
     limits,
+    mistakes::{describe, describe_in, line_of, locate},
     section::{ReadError, Section, SectionType},
     suggest,
 };
@@ -20,6 +21,8 @@ use crate::limits::Limit;
 const OPEN_TOML: &str = include_str!("open.toml");
 /// Maximum size of a configuration file, in bytes.
 const FILE_BYTES_MAX: u64 = 4 << 20;
+/// Maximum number of mistakes that are reported at once.
+const MISTAKES_MAX: usize = 50;
 /// The prefix of our environment variables.
 const PREFIX: &str = "LINERATE_";
 /// The tables of the gateway whose keys an environment variable can set.
@@ -135,15 +138,38 @@ impl Loader {
     ///
     /// # Errors
     /// Fails if a file cannot be read or is not valid TOML, a key is unknown, or a value is
-    /// invalid. The error names the source, the key, the value and what is allowed.
+    /// invalid. The error names the source, the key, the value and what is allowed, for each
+    /// mistake on a line of its own.
     pub fn load(&self) -> Result<Config, ConfigError> {
-        let layers = self.layers()?;
-        let config = self.assemble(None, &layers)?;
+        let mut layers = self.layers()?;
+        let mut mistakes = Vec::new();
+        loop {
+            let error = match self.load_from(&layers) {
+                Ok(config) if mistakes.is_empty() => return Ok(config),
+                Ok(_) => return Err(ConfigError::of(mistakes)),
+                Err(error) => error.beside(&mistakes),
+            };
+            // Only one value that cannot be read is found at a time. Without it, the next is.
+            let wrong = match &error {
+                ConfigError::Key { key, .. } if mistakes.len() < MISTAKES_MAX => key,
+                _ => "",
+            };
+            let mut from_the_top = layers.iter_mut().rev();
+            let is_last = !from_the_top.any(|layer| layer.values.remove(wrong));
+            mistakes.push(error);
+            if is_last {
+                return Err(ConfigError::of(mistakes));
+            }
+        }
+    }
+
+    fn load_from(&self, layers: &[Layer]) -> Result<Config, ConfigError> {
+        let config = self.assemble(None, layers)?;
         if !config.is_open() {
-            return self.checked(config, &layers);
+            return self.checked(config, layers);
         }
         let open = Layer::of_file("built in".into(), OPEN_TOML.to_owned())?;
-        let mut config = self.assemble(Some(&open), &layers)?;
+        let mut config = self.assemble(Some(&open), layers)?;
         // Defaults of an open server are dropped where the file has disabled what they require.
         let namespaces = config.namespaces.iter_mut();
         let options = namespaces.map(|namespace| &mut namespace.options);
@@ -151,7 +177,7 @@ impl Loader {
             options.recover &= options.history_size > 0;
             options.join_leave &= options.presence;
         }
-        self.checked(config, &layers)
+        self.checked(config, layers)
     }
 
     /// Returns every key with its default and its meaning, as a file that can be loaded.
@@ -293,7 +319,7 @@ impl Layer {
     }
 
     /// Returns where this layer sets `key`, if it does.
-    fn source_of(&self, key: &str) -> Option<Source> {
+    pub(super) fn source_of(&self, key: &str) -> Option<Source> {
         self.values.at(key)?;
         Some(match (&self.source, &self.text) {
             (Source::File(name, _), Some(text)) => Source::File(name.clone(), line_of(text, key)),
@@ -370,95 +396,6 @@ fn inherit(table: &mut Table) {
             *namespace = Value::Table(entries.into_iter().chain(name).collect());
         }
     }
-}
-
-/// Converts serde's error about a section of the application.
-pub(super) fn describe_in(section: &str, error: &ReadError, layers: &[Layer]) -> ConfigError {
-    let path = match error.path().to_string().as_str() {
-        "." => section.to_owned(),
-        path => format!("{section}.{path}"),
-    };
-    describe(&path, error.inner().message(), iter::empty(), layers)
-}
-
-/// Converts serde's message about the value at `path` into an error. `sections` are further tables
-/// that serde does not know.
-fn describe<'a>(
-    path: &str,
-    message: &'a str,
-    sections: impl Iterator<Item = &'a str>,
-    layers: &[Layer],
-) -> ConfigError {
-    if let Some((name, mut known)) = unknown_key(message) {
-        let section = path
-            .strip_suffix(name)
-            .unwrap_or(path)
-            .trim_end_matches('.');
-        let key = match section {
-            "" | "?" => name.to_owned(),
-            section => format!("{section}.{name}"),
-        };
-        if key == name {
-            known.extend(sections);
-        }
-        return ConfigError::Key {
-            source_of_it: locate(&key, layers),
-            message: unknown(name, &known),
-            key,
-        };
-    }
-    ConfigError::Key {
-        source_of_it: locate(path, layers),
-        key: path.to_owned(),
-        message: message.trim_end().to_owned(),
-    }
-}
-
-/// Parses serde's message about an unknown key: returns its name and the known names.
-fn unknown_key(message: &str) -> Option<(&str, Vec<&str>)> {
-    let rest = message.strip_prefix("unknown field `")?;
-    let (name, rest) = rest.split_once('`')?;
-    let known = rest.split('`').skip(1).step_by(2).collect();
-    Some((name, known))
-}
-
-fn unknown(name: &str, known: &[&str]) -> String {
-    match suggest::nearest(name, known.iter().copied()) {
-        Some(near) => format!("unknown key; did you mean `{near}`?"),
-        None => format!("unknown key; known keys are {}", known.join(", ")),
-    }
-}
-
-/// Returns the source with the highest precedence that sets `key`.
-fn locate(key: &str, layers: &[Layer]) -> Source {
-    let from_the_top = layers.iter().rev();
-    let mut sources = from_the_top.filter_map(|layer| layer.source_of(key));
-    sources.next().unwrap_or(Source::Default)
-}
-
-/// Returns the line of `key` in a file, counted from 1.
-fn line_of(text: &str, key: &str) -> Option<usize> {
-    let document = toml::de::DeTable::parse(text).ok()?;
-    let mut table = document.get_ref();
-    let mut start = None;
-    for step in key.split('.') {
-        let (name, index) = match step.split_once('[') {
-            Some((name, index)) => (name, index.trim_end_matches(']').parse::<usize>().ok()),
-            None => (step, None),
-        };
-        let (found, value) = table.iter().find(|(key, _)| key.get_ref() == name)?;
-        start = Some(found.span().start);
-        let value = match index {
-            Some(index) => value.get_ref().as_array()?.get(index)?,
-            None => value,
-        };
-        match value.get_ref().as_table() {
-            Some(inner) => table = inner,
-            None => break,
-        }
-    }
-    let before = text.get(..start?)?;
-    Some(1 + before.matches('\n').count())
 }
 
 /// Returns the key that an environment variable sets, or `None` if it is not one of our variables.

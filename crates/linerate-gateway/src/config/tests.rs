@@ -42,7 +42,8 @@ fn every_key_is_documented() {
         "[server.tls]",
     ] {
         let message = error(&format!("{section}\nqqqqqqqqqqqqqq = 1"));
-        let (_, known) = message.split_once("known keys are ").expect(&message);
+        let first = message.lines().next().unwrap_or_default();
+        let (_, known) = first.split_once("known keys are ").expect(&message);
         let documented = match section {
             "" => DEFAULT_TOML,
             section => DEFAULT_TOML
@@ -332,6 +333,32 @@ fn contradictions_are_refused() {
         let message = error(text);
         assert!(message.contains(because), "{text}: {message}");
     }
+}
+
+#[test]
+fn all_mistakes_are_reported_at_once() {
+    let message = error(
+        "[server]\nworkerz = 2\nconnections_max = \"many\"\n\
+         [broker]\nurl = \"foo://user:password@x\"\n\
+         [[namespace]]\nname = \"a\"\nhistory_size = \"ten\"\n\
+         [client]\nping_interval_s = \"soon\"\n",
+    );
+    let lines: Vec<_> = message.lines().collect();
+    for (line, expected) in [
+        ("line 2: server.workerz: ", "did you mean `workers`?"),
+        ("line 3: server.connections_max: ", "\"many\""),
+        ("line 5: broker.url = foo://… ", "redis://"),
+        ("line 8: namespace[0].history_size: ", "\"ten\""),
+        ("line 10: client.ping_interval_s: ", "\"soon\""),
+    ] {
+        let found = lines.iter().find(|found| found.contains(line));
+        let found = found.unwrap_or_else(|| panic!("{line}: {message}"));
+        assert!(found.contains(expected), "{found}");
+    }
+    assert_eq!(lines.len(), 5, "{message}");
+    // What follows only from another mistake is not reported.
+    let message = error("[[webhook]]\nname = \"a\"\nsecret = \"whsec_AAAA\"\nurl = 5\n");
+    assert_eq!(message.matches("webhook[0].url").count(), 1, "{message}");
 }
 
 #[test]

@@ -1,0 +1,99 @@
+//! Descriptions of what is wrong with a configuration, and where.
+
+use std::iter;
+
+use super::{
+    error::{ConfigError, Source},
+    load::Layer,
+    section::ReadError,
+    suggest,
+};
+
+/// Converts serde's error about a section of the application.
+pub(super) fn describe_in(section: &str, error: &ReadError, layers: &[Layer]) -> ConfigError {
+    let path = match error.path().to_string().as_str() {
+        "." => section.to_owned(),
+        path => format!("{section}.{path}"),
+    };
+    describe(&path, error.inner().message(), iter::empty(), layers)
+}
+
+/// Converts serde's message about the value at `path` into an error. `sections` are further tables
+/// that serde does not know.
+pub(super) fn describe<'a>(
+    path: &str,
+    message: &'a str,
+    sections: impl Iterator<Item = &'a str>,
+    layers: &[Layer],
+) -> ConfigError {
+    if let Some((name, mut known)) = unknown_key(message) {
+        let section = path
+            .strip_suffix(name)
+            .unwrap_or(path)
+            .trim_end_matches('.');
+        let key = match section {
+            "" | "?" => name.to_owned(),
+            section => format!("{section}.{name}"),
+        };
+        if key == name {
+            known.extend(sections);
+        }
+        return ConfigError::Key {
+            source_of_it: locate(&key, layers),
+            message: unknown(name, &known),
+            key,
+        };
+    }
+    ConfigError::Key {
+        source_of_it: locate(path, layers),
+        key: path.to_owned(),
+        message: message.trim_end().to_owned(),
+    }
+}
+
+/// Parses serde's message about an unknown key: returns its name and the known names.
+fn unknown_key(message: &str) -> Option<(&str, Vec<&str>)> {
+    let rest = message.strip_prefix("unknown field `")?;
+    let (name, rest) = rest.split_once('`')?;
+    let known = rest.split('`').skip(1).step_by(2).collect();
+    Some((name, known))
+}
+
+fn unknown(name: &str, known: &[&str]) -> String {
+    match suggest::nearest(name, known.iter().copied()) {
+        Some(near) => format!("unknown key; did you mean `{near}`?"),
+        None => format!("unknown key; known keys are {}", known.join(", ")),
+    }
+}
+
+/// Returns the source with the highest precedence that sets `key`.
+pub(super) fn locate(key: &str, layers: &[Layer]) -> Source {
+    let from_the_top = layers.iter().rev();
+    let mut sources = from_the_top.filter_map(|layer| layer.source_of(key));
+    sources.next().unwrap_or(Source::Default)
+}
+
+/// Returns the line of `key` in a file, counted from 1.
+pub(super) fn line_of(text: &str, key: &str) -> Option<usize> {
+    let document = toml::de::DeTable::parse(text).ok()?;
+    let mut table = document.get_ref();
+    let mut start = None;
+    for step in key.split('.') {
+        let (name, index) = match step.split_once('[') {
+            Some((name, index)) => (name, index.trim_end_matches(']').parse::<usize>().ok()),
+            None => (step, None),
+        };
+        let (found, value) = table.iter().find(|(key, _)| key.get_ref() == name)?;
+        start = Some(found.span().start);
+        let value = match index {
+            Some(index) => value.get_ref().as_array()?.get(index)?,
+            None => value,
+        };
+        match value.get_ref().as_table() {
+            Some(inner) => table = inner,
+            None => break,
+        }
+    }
+    let before = text.get(..start?)?;
+    Some(1 + before.matches('\n').count())
+}
