@@ -31,9 +31,9 @@ Examples:
     linerate bench report record.jsonl
     linerate bench compare before.jsonl after.jsonl
 
-Every reply is compared byte for byte with what was sent. The record is a file of JSON lines, written
-during the run: ^C keeps the finished measurements, and --resume continues from there. At the end,
-a report is written next to the record, as an HTML page and as Markdown. Do not use the machine for
+Every reply is compared byte for byte with what was sent. The record is a file of JSON lines, written \
+during the run: ^C keeps the finished measurements, and --resume continues from there. At the end, \
+a report is written next to the record, as an HTML page and as Markdown. Do not use the machine for \
 anything else during a run, and never start two runs at once: each would disturb the other.";
 
 /// Compares WebSocket servers, or measures one, by what they do per second of CPU time.

@@ -40,27 +40,27 @@ Examples:
   linerate check --listen 127.0.0.1:0 --run 'node my-client.js {url}'
   linerate check --listen 127.0.0.1:9002 --certificate cert.pem --key key.pem
 
-The server must echo each message, because the echo shows which messages it accepted. With
---no-echo, a Ping after each valid input shows that the server accepted it, but a message that the
+The server must echo each message, because the echo shows which messages it accepted. With \
+--no-echo, a Ping after each valid input shows that the server accepted it, but a message that the \
 server should not have delivered goes unnoticed.
 
-If the server also accepts WebSockets over HTTP/2, its HTTP/2 is checked as well. With --http2, all
+If the server also accepts WebSockets over HTTP/2, its HTTP/2 is checked as well. With --http2, all \
 WebSockets are opened over HTTP/2, and the rows about the HTTP/1.1 handshake are left out.
 
-With --patience SECONDS, connections are abandoned in the middle of a request, a frame, a closing
-handshake or a TLS handshake, all at the same time, and the server must end each of them within
+With --patience SECONDS, connections are abandoned in the middle of a request, a frame, a closing \
+handshake or a TLS handshake, all at the same time, and the server must end each of them within \
 SECONDS. The standard sets no timeout, so choose one that is longer than the server's own.
 
-With --listen, clients are checked instead: each client that connects gets one input, such as an
-invalid response to its request or a masked frame. Start the client repeatedly, or let --run do so;
-it must echo each message. With a certificate, clients connect to wss: and also get handshakes and
+With --listen, clients are checked instead: each client that connects gets one input, such as an \
+invalid response to its request or a masked frame. Start the client repeatedly, or let --run do so; \
+it must echo each message. With a certificate, clients connect to wss: and also get handshakes and \
 messages in pieces, truncated streams, and invalid TLS records.
 
-Verdicts: right follows what the standard requires and advises. permitted breaks no rule but ignores
-advice, for example by dropping a connection without a Close frame. wrong breaks a rule. dangerous
+Verdicts: right follows what the standard requires and advises. permitted breaks no rule but ignores \
+advice, for example by dropping a connection without a Close frame. wrong breaks a rule. dangerous \
 also harms other clients or users, or takes the server down.
 
-The exit status is 0 if no rule is broken, 1 if a rule is broken (with --strict, also if a verdict is
+The exit status is 0 if no rule is broken, 1 if a rule is broken (with --strict, also if a verdict is \
 permitted), and 2 if the server or client could not be checked.";
 
 /// The exit status if a rule is broken.

@@ -26,9 +26,9 @@ Examples:
   linerate connect wss://example.com/echo --http3
   linerate connect ws://127.0.0.1:8080/echo --ping 0.5 --wait 10 < /dev/null   # round-trip times
 
-Each line of standard input is sent as one message: as text, or decoded from hexadecimal digits or
-Base64 as binary. Messages that arrive are written to standard output; everything else (pongs, how
-the connection ended) goes to standard error. The exit status is 0 if the connection ended with a
+Each line of standard input is sent as one message: as text, or decoded from hexadecimal digits or \
+Base64 as binary. Messages that arrive are written to standard output; everything else (pongs, how \
+the connection ended) goes to standard error. The exit status is 0 if the connection ended with a \
 closing handshake, whatever the close code.";
 
 /// The largest message that is accepted, in bytes. It is larger than the library's default, because

@@ -127,4 +127,18 @@ mod tests {
     fn the_arguments_of_all_verbs_fit_together() {
         super::Arguments::command().debug_assert();
     }
+
+    #[test]
+    fn each_paragraph_of_the_help_is_one_line_which_fits_any_terminal() {
+        let mut commands = vec![super::Arguments::command()];
+        while let Some(command) = commands.pop() {
+            let help = command.get_after_help().map(ToString::to_string);
+            let is_text = |line: &str| !line.is_empty() && !line.starts_with(' ');
+            let help = help.unwrap_or_default();
+            for (line, next) in help.lines().zip(help.lines().skip(1)) {
+                assert!(!is_text(line) || !is_text(next), "{line}\n{next}");
+            }
+            commands.extend(command.get_subcommands().cloned());
+        }
+    }
 }

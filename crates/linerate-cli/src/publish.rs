@@ -32,7 +32,7 @@ Examples:
   linerate publish news hello --broker redis://127.0.0.1:6379
   linerate publish news hello --broker nats://127.0.0.1:4222
 
-Payloads are published unchanged and need not be JSON. The key of the server API can also be set in the environment
+Payloads are published unchanged and need not be JSON. The key of the server API can also be set in the environment \
 variable LINERATE_AUTH_API_KEY. A server in development mode does not require a key.";
 
 /// Publishes to a channel.

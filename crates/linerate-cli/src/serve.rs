@@ -53,14 +53,14 @@ Examples:
   linerate serve --config /etc/linerate.toml --print-limits
   linerate serve --config /etc/linerate.toml --takeover
 
-Flags override environment variables, which override the configuration file. `linerate config default` prints all
+Flags override environment variables, which override the configuration file. `linerate config default` prints all \
 configuration keys.
 
-Ctrl-c or SIGTERM drains the server: clients are disconnected over the period `server.drain.window_s`. A second signal
+Ctrl-c or SIGTERM drains the server: clients are disconnected over the period `server.drain.window_s`. A second signal \
 stops the server immediately. SIGHUP reloads the configuration and the certificate.
 
-With --takeover, a new process takes over the listeners and the clients of a running one, so that clients stay
-connected during a deploy. Both need the same `server.takeover_socket`, and clients move only with Redis or NATS as the
+With --takeover, a new process takes over the listeners and the clients of a running one, so that clients stay \
+connected during a deploy. Both need the same `server.takeover_socket`, and clients move only with Redis or NATS as the \
 broker. The old process then drains the clients that stay, and exits.";
 
 /// Runs the realtime server, which serves channels to browsers and programs, and its web pages.

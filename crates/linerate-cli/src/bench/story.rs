@@ -35,9 +35,9 @@ Examples:
   linerate bench story --subscribers 10 --batch-ms 0 --peer linerate --record story.jsonl
   linerate bench story --subscribers 10000 --sources 1 --stalled 1000 --batch-ms 0 --common-rate 20 --rate-max 20 --peer linerate
 
-JSON messages of 250 B (84 %), 3 kB (15 %) and 30 kB (1 %) from ten sources are published to a Redis channel; each
-subscriber asks for the messages of one source. The rate is raised step by step. Every message is checked: the climb
-ends when one is lost, duplicated or out of order. Requires redis-server. Do not use the machine for anything else
+JSON messages of 250 B (84 %), 3 kB (15 %) and 30 kB (1 %) from ten sources are published to a Redis channel; each \
+subscriber asks for the messages of one source. The rate is raised step by step. Every message is checked: the climb \
+ends when one is lost, duplicated or out of order. Requires redis-server. Do not use the machine for anything else \
 during a run.";
 
 /// Compares linerate with Centrifuge and Socket.IO on the workload that linerate was built for:

@@ -106,7 +106,7 @@ impl Reader {
 
     /// Reads a piece of the file; returns how long to wait before the next one.
     fn read(&mut self, tail: &Tail) -> Duration {
-        let growth = match self.file.read(&mut self.buffer) {
+        let growth = match self.file.read(&mut self.buffer, Instant::now()) {
             Ok(growth) => growth,
             Err(error) => return self.complain(&error),
         };
@@ -125,9 +125,18 @@ impl Reader {
         Duration::ZERO
     }
 
+    /// Logs an error, and returns how long to wait before another attempt.
     fn complain(&mut self, error: &io::Error) -> Duration {
-        if std::mem::take(&mut self.is_well) {
-            tracing::warn!(path = %self.path.display(), %error, "cannot follow a log");
+        let path = self.path.display();
+        let is_first = std::mem::take(&mut self.is_well);
+        if error.kind() == io::ErrorKind::NotFound {
+            if is_first {
+                tracing::warn!(%path, "waiting for a log that does not exist");
+            }
+            return POLL_INTERVAL;
+        }
+        if is_first {
+            tracing::warn!(%path, %error, "cannot follow a log");
         }
         RETRY_INTERVAL
     }
