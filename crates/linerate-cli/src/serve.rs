@@ -14,6 +14,7 @@
 //! | `/counters` | a WebSocket that pushes the counters once a second |
 
 mod assets;
+mod banner;
 mod control;
 mod counters;
 #[cfg_attr(not(unix), path = "elsewhere/detach.rs")]
@@ -28,14 +29,13 @@ mod notify;
 mod routes;
 mod uploads;
 
-use std::io::Write;
-
 use anyhow::Context;
 use clap::Args;
 use linerate_gateway::Gateway;
 use linerate_uploads::Service;
 use tokio::runtime::Builder;
 
+use banner::Banner;
 use control::Control;
 pub(crate) use flags::loader_of_environment;
 use routes::Pages;
@@ -94,6 +94,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
         return detach::start();
     }
     let config = loader.load()?;
+    let banner = Banner::new(&config);
     let logging = logging::start(&config.log)?;
     raise_descriptor_limit(config.server.connections_max);
     if !config.server.huge_pages
@@ -120,28 +121,11 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
         // the server gracefully.
         let control = Control::new(loader, logs, logging)?;
         let url = gateway.url();
-        control.run(gateway, pages, || announce(&url)).await
+        control.run(gateway, pages, || banner.print(&url)).await
     })?;
     // A thread that is blocked on a file must not keep the process alive.
     runtime.shutdown_background();
     Ok(())
-}
-
-/// Prints the address and the most important pages.
-fn announce(url: &str) {
-    let text = format!(
-        "linerate serve: {url}/\n\
-         \x20 /       overview, with channels to try out\n\
-         \x20 /admin  clients, channels, the link to the broker\n\
-         \x20 /logs   drop an access log to see its statistics\n\
-         \x20 /docs   documentation\n\
-         press ctrl-c to stop\n"
-    );
-    // Standard output may be closed, which must not keep the server from running.
-    let mut stdout = std::io::stdout().lock();
-    _ = stdout
-        .write_all(text.as_bytes())
-        .and_then(|()| stdout.flush());
 }
 
 /// Raises the file descriptor limit to the maximum number of connections plus 256.

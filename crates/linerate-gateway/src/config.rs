@@ -32,6 +32,7 @@ mod secret;
 mod section;
 mod server;
 mod socketio;
+mod source;
 mod suggest;
 mod unit;
 mod variants;

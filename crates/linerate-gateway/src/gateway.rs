@@ -6,6 +6,7 @@ mod drain;
 mod endpoints;
 mod error;
 mod limits;
+mod paths;
 mod reload;
 mod worker;
 

@@ -38,6 +38,14 @@ pub struct BrokerOptions {
 }
 
 impl BrokerOptions {
+    /// Returns the scheme of the URL, such as `redis`; `None` if the file that has the URL cannot
+    /// be read.
+    pub fn scheme(&self) -> Option<String> {
+        let url = self.url.read().ok()?;
+        let (scheme, _) = url.split_once(':')?;
+        Some(scheme.to_owned())
+    }
+
     pub(super) fn check(&self, check: &mut Check) {
         if BrokerKind::find(BROKERS, self.url.expose()).is_err() {
             let because = format!("must begin with {}", BrokerKind::schemes_of(BROKERS));

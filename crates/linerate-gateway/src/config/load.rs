@@ -11,8 +11,9 @@ use super::{
     error::{ConfigError, Source},
     layer::{self, Table, Value},
     limits,
-    mistakes::{describe, describe_in, line_of, locate},
+    mistakes::{describe, describe_in, locate},
     section::{ReadError, Section, SectionType},
+    source::Layer,
     suggest,
 };
 use crate::limits::Limit;
@@ -66,14 +67,6 @@ struct Flag {
     name: String,
     key: String,
     value: String,
-}
-
-/// The values of one source.
-#[derive(Debug)]
-pub(super) struct Layer {
-    source: Source,
-    text: Option<String>,
-    values: Value,
 }
 
 impl Loader {
@@ -288,43 +281,6 @@ impl Loader {
         let violations = violations.into_iter();
         let located = violations.map(|violation| (locate(&violation.key, layers), violation));
         Err(ConfigError::Values(located.collect()))
-    }
-}
-
-impl Layer {
-    fn of_file(name: String, text: String) -> Result<Self, ConfigError> {
-        let table: toml::Table = text.parse().map_err(|error: toml::de::Error| {
-            let before = error.span().and_then(|span| text.get(..span.start));
-            ConfigError::Syntax {
-                file: name.clone(),
-                line: 1 + before.map_or(0, |before| before.matches('\n').count()),
-                message: error.message().to_owned(),
-            }
-        })?;
-        Ok(Self {
-            source: Source::File(name, None),
-            text: Some(text),
-            values: Value::Table(layer::from_toml(table)),
-        })
-    }
-
-    fn of_text(source: Source, key: &str, value: &str) -> Self {
-        let mut table = Table::new();
-        layer::set(&mut table, key, value.to_owned());
-        Self {
-            source,
-            text: None,
-            values: Value::Table(table),
-        }
-    }
-
-    /// Returns where this layer sets `key`, if it does.
-    pub(super) fn source_of(&self, key: &str) -> Option<Source> {
-        self.values.at(key)?;
-        Some(match (&self.source, &self.text) {
-            (Source::File(name, _), Some(text)) => Source::File(name.clone(), line_of(text, key)),
-            (source, _) => source.clone(),
-        })
     }
 }
 

@@ -4,8 +4,8 @@ use std::iter;
 
 use super::{
     error::{ConfigError, Source},
-    load::Layer,
     section::ReadError,
+    source::Layer,
     suggest,
 };
 
@@ -71,29 +71,4 @@ pub(super) fn locate(key: &str, layers: &[Layer]) -> Source {
     let from_the_top = layers.iter().rev();
     let mut sources = from_the_top.filter_map(|layer| layer.source_of(key));
     sources.next().unwrap_or(Source::Default)
-}
-
-/// Returns the line of `key` in a file, counted from 1.
-pub(super) fn line_of(text: &str, key: &str) -> Option<usize> {
-    let document = toml::de::DeTable::parse(text).ok()?;
-    let mut table = document.get_ref();
-    let mut start = None;
-    for step in key.split('.') {
-        let (name, index) = match step.split_once('[') {
-            Some((name, index)) => (name, index.trim_end_matches(']').parse::<usize>().ok()),
-            None => (step, None),
-        };
-        let (found, value) = table.iter().find(|(key, _)| key.get_ref() == name)?;
-        start = Some(found.span().start);
-        let value = match index {
-            Some(index) => value.get_ref().as_array()?.get(index)?,
-            None => value,
-        };
-        match value.get_ref().as_table() {
-            Some(inner) => table = inner,
-            None => break,
-        }
-    }
-    let before = text.get(..start?)?;
-    Some(1 + before.matches('\n').count())
 }

@@ -18,8 +18,8 @@ const REPLACED_MAX: Duration = Duration::from_secs(60);
 /// Reads what is appended to the file at a path, even if the path later refers to another file.
 ///
 /// When a new file appears at the path (logrotate's `create`), the old one is read until it no
-/// longer grows, and then the new one from its beginning. A file that has become shorter than what was read
-/// (`copytruncate`) is read from its beginning again.
+/// longer grows, and then the new one from its beginning. A file that has become shorter than what
+/// was read (`copytruncate`) is read from its beginning again.
 #[derive(Debug)]
 pub(super) struct GrowingFile {
     path: PathBuf,
