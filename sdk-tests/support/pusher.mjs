@@ -16,6 +16,7 @@ const ENVIRONMENT = {
   LINERATE_PUSHER_CLIENT_EVENTS: "true",
   LINERATE_PUSHER_KEY: APP.key,
   LINERATE_PUSHER_SECRET: APP.secret,
+  LINERATE_PUSHER_SUBSCRIPTION_COUNTS: "true",
 };
 
 const EVENTS = [
@@ -25,6 +26,7 @@ const EVENTS = [
   "pusher:cache_miss",
   "pusher:member_added",
   "pusher:member_removed",
+  "pusher:subscription_count",
   "pusher:subscription_error",
   "pusher:subscription_succeeded",
 ];

@@ -49,6 +49,27 @@ onTwoNodes(startApp, ({ nodes, startNode }) => {
     assert.equal(await journal.next("created"), 1);
   });
 
+  test("a channel has the subscriptions of all nodes, and not those of a node that dies", async () => {
+    const isCount = (count) => (data) => data.subscription_count === count;
+    const told = ({ journal }, count) => journal.next("pusher:subscription_count", isCount(count));
+    const dying = await startNode();
+    const ann = await subscribed(connect(nodes[0].url).client, "counted");
+    await told(ann, 1);
+    const bob = await subscribed(connect(nodes[1].url).client, "counted");
+    await Promise.all([told(ann, 2), told(bob, 2)]);
+    const { client } = connect(dying.url);
+    const eve = await subscribed(client, "counted");
+    await Promise.all([ann, bob, eve].map((one) => told(one, 3)));
+    assert.equal(eve.channel.subscriptionCount, 3);
+    await dying.stop();
+    client.disconnect();
+    await Promise.all([told(ann, 2), told(bob, 2)]);
+    assert.equal(ann.channel.subscriptionCount, 2);
+    const params = { info: "subscription_count" };
+    const channel = await backend(nodes[1]).get({ path: "/channels/counted", params });
+    assert.deepEqual(await channel.json(), { occupied: true, subscription_count: 2 });
+  });
+
   test("the clients of a node that dies continue on the other one", async () => {
     const dying = await startNode();
     const proxy = await startProxy(dying.url);

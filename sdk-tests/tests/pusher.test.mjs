@@ -89,6 +89,19 @@ test("users see who is in a presence channel, each of them once", async () => {
   assert.equal(ann.channel.members.count, 1);
 });
 
+test("subscribers know how many there are", async () => {
+  const ann = await subscribed(connect(server.url).client, "private-counted");
+  assert.deepEqual(await ann.journal.next("pusher:subscription_count"), { subscription_count: 1 });
+  const other = connect(server.url);
+  const bob = await subscribed(other.client, "private-counted");
+  for (const { journal, channel } of [ann, bob]) {
+    assert.deepEqual(await journal.next("pusher:subscription_count"), { subscription_count: 2 });
+    assert.equal(channel.subscriptionCount, 2);
+  }
+  other.client.disconnect();
+  assert.deepEqual(await ann.journal.next("pusher:subscription_count"), { subscription_count: 1 });
+});
+
 test("client events reach everyone else, with the user in presence channels", async () => {
   const ann = await subscribed(connect(server.url).client, "presence-typing");
   const bob = await subscribed(connect(server.url, { user: "bob" }).client, "presence-typing");

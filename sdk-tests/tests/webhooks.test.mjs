@@ -142,5 +142,42 @@ for (const broker of BROKERS) {
         await Promise.all(nodes.map((node) => node.stop()));
       }
     });
+
+    test("one node tells how many subscriptions a channel has", async () => {
+      const environment = { LINERATE_BROKER_URL: started.url };
+      const ofCounts = 'format = "pusher"\nevents = ["subscription_count"]';
+      const start = () => startApp(environment, webhook(ofCounts));
+      const nodes = await Promise.all([start(), start()]);
+      try {
+        await Promise.all(nodes.map((node) => node.untilNodes(nodes.length)));
+        const library = backend(nodes[0]);
+        const until = (count) =>
+          receiver.until(`${count} subscriptions`, (requests) => {
+            const last = eventsOf(library, requests).at(-1);
+            return last?.subscription_count === count && last;
+          });
+        const [here, there] = nodes.map((node) => connect(node.url));
+        await subscribed(here.client, "news");
+        assert.deepEqual(await until(1), {
+          name: "subscription_count",
+          channel: "news",
+          subscription_count: 1,
+        });
+        await subscribed(there.client, "news");
+        await until(2);
+        await nodes[0].stop();
+        here.client.disconnect();
+        await until(1);
+        there.client.disconnect();
+        await until(0);
+        const counts = eventsOf(library, receiver.requests);
+        assert.deepEqual(
+          counts.map(({ subscription_count }) => subscription_count),
+          [1, 2, 1, 0],
+        );
+      } finally {
+        await Promise.all(nodes.map((node) => node.stop()));
+      }
+    });
   });
 }

@@ -161,6 +161,11 @@ impl Config {
         self.auth.anonymous || self.is_open()
     }
 
+    /// Returns whether Pusher clients and webhooks are told how many subscriptions channels have.
+    pub(crate) const fn tells_subscription_counts(&self) -> bool {
+        self.protocols.pusher && self.pusher.subscription_counts
+    }
+
     /// Returns the maximum payload bytes that this node keeps of all channels that are not durable:
     /// the limit in `[history]`, but at most a quarter of the memory budget. Histories can be
     /// trimmed without harm; they must not be the reason why clients are closed.

@@ -321,6 +321,8 @@ impl Gateway {
         parts
             .node
             .replace_webhooks(&parts.shared.settings().webhooks);
+        let counts = parts.shared.settings().config.tells_subscription_counts();
+        parts.node.switch_subscription_counts(counts);
         let guard = ShutdownGuard {
             node: parts.node.clone(),
             sources: parts.sources.clone(),

@@ -14,6 +14,7 @@ mod all_nodes;
 mod cluster;
 mod control;
 mod counts;
+mod counts_teller;
 mod dispatch;
 mod emission;
 mod emulation;
@@ -47,6 +48,7 @@ pub(crate) mod splice;
 mod status;
 mod subscribe;
 mod subscription;
+mod subscription_counts;
 mod tally;
 mod telling;
 mod timeline;
@@ -79,6 +81,7 @@ use cluster::Cluster;
 pub(crate) use cluster::message::{ClientRecord, ConnectionSelector};
 use control::ControlHandler;
 pub(crate) use counts::Counts;
+use counts_teller::CountsTeller;
 pub(crate) use dispatch::{Control, Dispatcher};
 pub(crate) use emission::{Audience, Emission};
 pub(crate) use emulation::{EmulateError, Emulation, Emulations};
@@ -106,6 +109,7 @@ pub use status::NodeInfo;
 use status::Status;
 pub(crate) use subscribe::{Prepared, SubscribeError};
 pub(crate) use subscription::{Delivery, Recovery, StartPosition, Subscribe};
+use subscription_counts::SubscriptionCounts;
 use tally::Tallies;
 pub(crate) use tally::Tally;
 pub(crate) use timeline::{Change, Entry};
@@ -168,6 +172,8 @@ pub(crate) struct Node {
     pub(crate) publisher: Publisher,
     /// Answers requests to this node alone.
     pub(crate) responder: Arc<Responder>,
+    /// How many subscriptions channels have, as Pusher clients and webhooks are told.
+    pub(crate) subscription_counts: Arc<SubscriptionCounts>,
     /// The token revocations.
     pub(crate) revocations: Arc<ClusterRevocations>,
     /// What the node tells about itself.
@@ -209,7 +215,14 @@ impl Node {
         let occupancy = Occupancy::new(broker.clone(), webhooks.clone(), &budget);
         let occupancy = Arc::new(occupancy);
         let stored = (entries, occupancy.clone());
-        let cluster = Cluster::new(status.clone(), broker.clone(), stored.clone());
+        let subscription_counts = SubscriptionCounts::new(broker.node(), &budget);
+        let subscription_counts = Arc::new(subscription_counts);
+        let cluster = Cluster::new(
+            status.clone(),
+            broker.clone(),
+            stored.clone(),
+            subscription_counts.clone(),
+        );
         let cluster = Arc::new(cluster);
         let presence = Presence::new(broker.clone(), stored, inboxes.clone(), cluster.clone());
         let presence = Arc::new(presence);
@@ -268,6 +281,7 @@ impl Node {
             runtime,
             source_gaps,
             status,
+            subscription_counts,
         });
         node.spawn_parts(control);
         node
@@ -282,6 +296,13 @@ impl Node {
             responder: self.responder.clone(),
             revocations: self.revocations.clone(),
             runtime: self.runtime.clone(),
+            subscription_counts: self.subscription_counts.clone(),
+        };
+        let counts_teller = CountsTeller {
+            cluster: self.cluster.clone(),
+            counts: self.subscription_counts.clone(),
+            inboxes: self.inboxes.clone(),
+            webhooks: self.webhooks.clone(),
         };
         let overload = Overload {
             budget: self.budget.clone(),
@@ -290,6 +311,7 @@ impl Node {
         self.spawn(self.interests.clone().run());
         self.spawn(self.cluster.clone().run_beats());
         self.spawn(handler.run(control));
+        self.spawn(counts_teller.run());
         self.spawn(self.occupancy.clone().run());
         self.spawn(self.presence.clone().run());
         self.spawn(self.presence.clone().run_entries());
@@ -347,6 +369,17 @@ impl Node {
                 );
             }
         });
+    }
+
+    /// Switches on or off that Pusher clients and webhooks are told how many subscriptions channels
+    /// have.
+    pub(crate) fn switch_subscription_counts(&self, is_on: bool) {
+        if self.subscription_counts.switch(is_on) {
+            let (counts, inboxes) = (self.subscription_counts.clone(), self.inboxes.clone());
+            self.spawn_task(async move {
+                inboxes.run(move |shard| shard.report_counts(&counts)).await;
+            });
+        }
     }
 
     /// Asks for the node's clients to be disconnected, as before a shutdown.

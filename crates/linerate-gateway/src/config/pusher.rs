@@ -30,6 +30,8 @@ pub struct PusherOptions {
     pub event_bytes_max: usize,
     /// Maximum number of users in a presence channel.
     pub presence_members_max: usize,
+    /// True if subscribers and webhooks are told how many subscriptions channels have.
+    pub subscription_counts: bool,
     /// How long cache channels keep their last event.
     #[serde(rename = "cache_ttl_s", with = "unit::seconds")]
     pub cache_ttl: Duration,

@@ -262,6 +262,11 @@ pub(super) fn check(config: &Config, check: &mut Check) {
                 let because = "requires protocols.pusher, and app_id, key and secret of [pusher]";
                 check.refuse("format", "pusher", because);
             }
+            let counts = WebhookEvent::SubscriptionCount;
+            if webhook.events().contains(&counts) && !config.tells_subscription_counts() {
+                let because = "requires protocols.pusher, and subscription_counts of [pusher]";
+                check.refuse("events", counts.name(), because);
+            }
             if !names.insert(webhook.name.as_str()) {
                 check.refuse("name", &webhook.name, "is used by two webhooks");
             }

@@ -44,6 +44,8 @@ impl Running {
             .namespaces
             .replace(settings.namespaces.clone());
         self.parts.node.replace_webhooks(&settings.webhooks);
+        let counts = settings.config.tells_subscription_counts();
+        self.parts.node.switch_subscription_counts(counts);
         self.parts.sources.replace(&settings.sources);
         let redis = settings.socketio_redis.as_ref();
         self.parts.sources.replace_feeds(redis);

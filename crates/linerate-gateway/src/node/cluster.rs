@@ -20,6 +20,7 @@ use super::{
     flights::Flights,
     occupancy::Occupancy,
     status::{NodeInfo, Status},
+    subscription_counts::SubscriptionCounts,
 };
 use crate::clock::now;
 use members::{BEAT_INTERVAL, Members};
@@ -40,6 +41,7 @@ pub(crate) struct Cluster {
     reads: Flights<()>,
     entries: Arc<Entries>,
     occupancy: Arc<Occupancy>,
+    subscription_counts: Arc<SubscriptionCounts>,
 }
 
 impl Cluster {
@@ -47,6 +49,7 @@ impl Cluster {
         this: Arc<Status>,
         broker: Arc<dyn Broker>,
         (entries, occupancy): (Arc<Entries>, Arc<Occupancy>),
+        subscription_counts: Arc<SubscriptionCounts>,
     ) -> Self {
         Self {
             this,
@@ -57,6 +60,7 @@ impl Cluster {
             reads: Flights::default(),
             entries,
             occupancy,
+            subscription_counts,
         }
     }
 
@@ -287,6 +291,7 @@ impl Cluster {
             self.members.lock().handle_goodbye(node);
             self.surveys.lock().handle_goodbye(node);
         }
+        self.subscription_counts.forget_nodes(nodes);
     }
 
     /// Handles a part of a node's answer to a request.

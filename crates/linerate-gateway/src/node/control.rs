@@ -15,6 +15,7 @@ use super::{
     presence::Presence,
     responder::Responder,
     revocations::ClusterRevocations,
+    subscription_counts::SubscriptionCounts,
 };
 
 /// The maximum number of requests from other nodes that are answered concurrently, except for those
@@ -31,6 +32,7 @@ pub(super) struct ControlHandler {
     pub(super) responder: Arc<Responder>,
     pub(super) revocations: Arc<ClusterRevocations>,
     pub(super) runtime: Handle,
+    pub(super) subscription_counts: Arc<SubscriptionCounts>,
 }
 
 impl ControlHandler {
@@ -72,6 +74,7 @@ impl ControlHandler {
             } => self.cluster.handle_reply(request, &from, is_last, answer),
             Body::Revoked(revocation) => self.revocations.take(revocation),
             Body::Request { request, ask } => self.reply(from, request, ask, answers),
+            Body::SubscriptionCounts(counts) => self.subscription_counts.hear(&from, counts),
         }
     }
 

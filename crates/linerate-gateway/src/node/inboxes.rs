@@ -68,4 +68,18 @@ impl Inboxes {
         }
         results
     }
+
+    /// Runs a job on a worker and waits until it is done. A worker that is too busy does not run
+    /// it.
+    pub(super) async fn run_on(&self, worker: u16, job: impl FnOnce(&Shard) + Send + 'static) {
+        let (done, result) = oneshot::channel();
+        let job = Box::new(move |shard: &Shard| {
+            job(shard);
+            // An error means that the caller no longer waits.
+            _ = done.send(());
+        });
+        if self.of(worker).submit(job).is_ok() {
+            _ = timeout(WORKER_DEADLINE, result).await;
+        }
+    }
 }

@@ -92,6 +92,13 @@ pub(crate) enum Notice {
         /// The channel information for presence, as JSON.
         info: Option<bytes::Bytes>,
     },
+    /// A channel has this many subscriptions, on all nodes.
+    SubscriptionCount {
+        /// The channel.
+        channel: ChannelName,
+        /// The number of subscriptions.
+        count: u64,
+    },
     /// The application ends a subscription; the session carries it out.
     Unsubscribe {
         /// The channel.

@@ -12,6 +12,7 @@ use super::{
     interest::InterestGuard,
     occupancy::Occupancy,
     outlet::{Connection, Outlet},
+    subscription_counts::SubscriptionCounts,
     waiting::WaitingClients,
 };
 use crate::{channel_map::ChannelMap, protocol::Transmit};
@@ -111,6 +112,13 @@ impl Shard {
         let channels = self.channels.iter();
         for (channel, _) in channels.filter(|(_, local)| local.hold.is_some()) {
             occupancy.channel_came(channel, self.index);
+        }
+    }
+
+    /// Records again how many subscriptions the channels have on this worker.
+    pub(super) fn report_counts(&self, counts: &SubscriptionCounts) {
+        for (channel, count) in self.hub.channels() {
+            counts.subscribed(channel, self.index, count);
         }
     }
 

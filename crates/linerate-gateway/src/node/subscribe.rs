@@ -291,6 +291,9 @@ impl Worker {
             shard.hub.replay(subscription, recovered.streamed);
         }
         shard.hub.activate(now, subscription, start);
+        let count = shard.hub.subscribers(channel.as_str());
+        let counts = &self.node.subscription_counts;
+        counts.subscribed(channel, self.index, count);
         Ok(Subscribed {
             position: recovered.position,
             is_recovered: recovered.is_complete,

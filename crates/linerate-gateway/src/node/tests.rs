@@ -1,6 +1,7 @@
 //! Tests of nodes on an in-memory broker, with outlets that record what they are given.
 
 mod cluster;
+mod counts;
 mod fan_out;
 mod interest;
 mod memory;
@@ -38,7 +39,7 @@ use super::{
 use crate::{
     admin::TailEncoding,
     config::{Config, Namespaces},
-    protocol::{Block, Transmit},
+    protocol::{Block, Transmit, dialect::DialectName},
 };
 
 pub(crate) const PLAIN: StreamOptions = StreamOptions {
@@ -509,6 +510,15 @@ impl Memo {
 
 /// Connects a client whose outlet records what it is given.
 pub(crate) fn connect(worker: &Worker, user: &str, client: &str) -> (ClientId, Arc<Memo>) {
+    connect_with(worker, (user, client), &("lines", "memory"))
+}
+
+/// Like [`connect`], with a protocol.
+pub(crate) fn connect_with(
+    worker: &Worker,
+    (user, client): (&str, &str),
+    dialect: &'static DialectName,
+) -> (ClientId, Arc<Memo>) {
     let memo = Arc::new(Memo::default());
     let connection = Connection {
         who: Arc::new(ClientInfo {
@@ -516,7 +526,7 @@ pub(crate) fn connect(worker: &Worker, user: &str, client: &str) -> (ClientId, A
             client: client.into(),
             ..ClientInfo::default()
         }),
-        dialect: &("lines", "memory"),
+        dialect,
         peer: None,
         agent: "".into(),
         since_ms: 0,

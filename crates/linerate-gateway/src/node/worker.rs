@@ -111,6 +111,7 @@ impl Worker {
             .set_batch_interval(shard.hub.batch_interval_min());
         for channel in gone.channels.keys() {
             shard.unfollow(client, channel);
+            self.count_unsubscribed(&shard, channel);
         }
         for channel in &emptied {
             self.forget(&mut shard, channel);
@@ -148,6 +149,9 @@ impl Worker {
             self.tell_unsubscribed(client, channel);
         }
         shard.unfollow(client, channel);
+        if ended.is_some() {
+            self.count_unsubscribed(&shard, channel);
+        }
         if ended == Some(IsChannelEmpty(true)) {
             self.forget(&mut shard, channel);
         }
@@ -259,6 +263,12 @@ impl Worker {
 
     pub(crate) fn shard(&self) -> MutexGuard<'_, Shard> {
         self.shard.lock()
+    }
+
+    fn count_unsubscribed(&self, shard: &Shard, channel: &ChannelName) {
+        let count = shard.hub.subscribers(channel.as_str());
+        let counts = &self.node.subscription_counts;
+        counts.unsubscribed(channel, self.index, count);
     }
 
     /// Cleans up after a channel has lost its last subscriber on this worker.

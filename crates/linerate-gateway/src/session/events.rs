@@ -58,6 +58,7 @@ impl Session {
             Notice::Subscribe { channel, info } => {
                 self.activity.add(Job::Subscribe { channel, info });
             }
+            Notice::SubscriptionCount { channel, count } => self.say_count(channel, count),
             Notice::Unsubscribe { channel, why } => self.unsubscribe(&channel, why),
         }
     }

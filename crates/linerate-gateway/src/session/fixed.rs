@@ -344,7 +344,8 @@ impl FixedSession {
             Notice::Join { .. }
             | Notice::Leave { .. }
             | Notice::LeaveNamespace { .. }
-            | Notice::Subscribe { .. } => {}
+            | Notice::Subscribe { .. }
+            | Notice::SubscriptionCount { .. } => {}
         }
         None
     }

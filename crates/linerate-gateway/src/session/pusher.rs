@@ -143,6 +143,13 @@ impl Session {
         is_own || !roster.moved(info, is_present)
     }
 
+    /// Tells the client how many subscriptions a channel has, if it has not left the channel.
+    pub(super) fn say_count(&mut self, channel: ChannelName, count: u64) {
+        if self.has(&channel) {
+            self.say_pusher(PusherMessage::SubscriptionCount { channel, count });
+        }
+    }
+
     fn say_pusher(&mut self, message: PusherMessage) {
         self.activity.say(ServerMessage::Pusher(message));
     }

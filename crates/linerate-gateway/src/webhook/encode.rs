@@ -100,6 +100,9 @@ fn pusher_event(event: &Event) -> Option<serde_json::Value> {
             }
             json
         }
+        Happened::SubscriptionCount { count, .. } => {
+            json!({"name": "subscription_count", "channel": channel, "subscription_count": count})
+        }
         Happened::Vacated { .. } => json!({"name": "channel_vacated", "channel": channel}),
         Happened::Connected { .. }
         | Happened::Disconnected(_)
@@ -204,6 +207,10 @@ mod tests {
                 user,
             },
             Happened::Vacated { channel: room() },
+            Happened::SubscriptionCount {
+                channel: channel("news"),
+                count: 7,
+            },
             Happened::Subscribed { channel: room() },
         ]);
         let mut body = parse(&pusher(&batch, 1_700_000_000_000));
@@ -226,6 +233,7 @@ mod tests {
             {"name": "cache_miss", "channel": "cache-news"},
             {"name": "member_removed", "channel": "presence-room", "user_id": "ada"},
             {"name": "channel_vacated", "channel": "presence-room"},
+            {"name": "subscription_count", "channel": "news", "subscription_count": 7},
         ]);
         assert_eq!(body["events"], expected);
     }

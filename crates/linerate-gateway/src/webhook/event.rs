@@ -60,6 +60,13 @@ pub(crate) enum Happened {
         #[serde(serialize_with = "as_text")]
         channel: ChannelName,
     },
+    /// A channel has another number of subscriptions.
+    SubscriptionCount {
+        #[serde(serialize_with = "as_text")]
+        channel: ChannelName,
+        #[serde(rename = "subscription_count")]
+        count: u64,
+    },
     /// Its subscription has ended.
     Unsubscribed {
         #[serde(serialize_with = "as_text")]
@@ -153,6 +160,7 @@ impl Happened {
             Self::Occupied { .. } => WebhookEvent::Occupied,
             Self::Published(_) => WebhookEvent::Published,
             Self::Subscribed { .. } => WebhookEvent::Subscribed,
+            Self::SubscriptionCount { .. } => WebhookEvent::SubscriptionCount,
             Self::Unsubscribed { .. } => WebhookEvent::Unsubscribed,
             Self::Vacated { .. } => WebhookEvent::Vacated,
         }
@@ -167,6 +175,7 @@ impl Happened {
             | Self::MemberRemoved { channel, .. }
             | Self::Occupied { channel }
             | Self::Subscribed { channel }
+            | Self::SubscriptionCount { channel, .. }
             | Self::Unsubscribed { channel }
             | Self::Vacated { channel } => Some(channel),
             Self::Published(publication) => Some(publication.channel()),

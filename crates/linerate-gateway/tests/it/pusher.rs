@@ -8,6 +8,7 @@ pub(crate) mod client;
 mod client_events;
 mod connections;
 mod presence;
+mod subscription_counts;
 mod users;
 
 /// The app, with client events, on a server where clients may subscribe to public channels.

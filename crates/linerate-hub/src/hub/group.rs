@@ -122,6 +122,11 @@ impl<B> Group<B> {
         }
     }
 
+    /// Returns all members.
+    pub(crate) fn members(&self) -> &[u32] {
+        &self.members
+    }
+
     /// Adds a member, which is busy at first.
     pub(crate) fn join(&mut self, index: u32, subscriptions: &mut Arena<Subscription>) {
         let subscription = &mut subscriptions[index];

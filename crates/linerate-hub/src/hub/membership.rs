@@ -181,6 +181,19 @@ impl<B: Clone> Hub<B> {
         index.map_or(0, |index| self.channels.streams[index].subscriptions)
     }
 
+    /// Returns the clients with a subscription to a channel, in no particular order.
+    pub fn subscribed_clients(&self, channel: &str) -> impl Iterator<Item = ClientId> {
+        let index = self.channels.find(channel);
+        let stream = index.map(|index| &self.channels.streams[index]);
+        let classes = stream.into_iter().flat_map(|stream| stream.classes.iter());
+        let groups = classes.flat_map(|(_, class)| &class.groups);
+        let members = groups.flat_map(|group| self.channels.groups[*group].members());
+        members.map(|member| {
+            let client = self.members.subscriptions[*member].client;
+            ClientId(self.members.clients.key(client))
+        })
+    }
+
     /// Returns the channels and the number of subscriptions of each.
     pub fn channels(&self) -> impl Iterator<Item = (&ChannelName, usize)> {
         let streams = self.channels.streams.iter();

@@ -1,6 +1,6 @@
 //! Publishing, subscribing, and which clients receive what.
 
-use std::sync::Arc;
+use std::{collections::HashSet, sync::Arc};
 
 use linerate_hub::{Gap, GapCause, Start, SubscriptionOptions};
 
@@ -131,13 +131,17 @@ fn a_channel_without_subscribers_disappears() {
     let a = world.listen("a", text());
     let b = world.listen("a", text());
     assert_eq!(world.hub.subscribers("a"), 2);
+    let subscribed = |world: &World| world.hub.subscribed_clients("a").collect::<HashSet<_>>();
+    assert_eq!(subscribed(&world), HashSet::from([a, b]));
     assert_eq!(
         world.hub.unsubscribe(a, &name("a")).map(|e| e.0),
         Some(false)
     );
     assert_eq!(world.hub.unsubscribe(a, &name("a")), None);
+    assert_eq!(subscribed(&world), HashSet::from([b]));
     assert_eq!(world.hub.disconnect(b), [name("a")]);
     assert!(!world.hub.has_channel("a"));
+    assert!(subscribed(&world).is_empty());
 }
 
 #[test]

@@ -39,6 +39,8 @@ pub enum WebhookEvent {
     Published,
     /// A client has subscribed to a channel.
     Subscribed,
+    /// A channel has another number of subscriptions, on all nodes.
+    SubscriptionCount,
     /// A subscription has ended.
     Unsubscribed,
     /// A channel has no more subscribers, on any node.
@@ -69,6 +71,7 @@ impl WebhookEvent {
             Self::Occupied => "occupied",
             Self::Published => "published",
             Self::Subscribed => "subscribed",
+            Self::SubscriptionCount => "subscription_count",
             Self::Unsubscribed => "unsubscribed",
             Self::Vacated => "vacated",
         }

@@ -56,6 +56,11 @@ fn webhooks_that_cannot_work_are_refused() {
             "webhook[0].events = connected is not an event of the format pusher",
         ),
         (
+            &format!("{url}events = [\"subscription_count\"]"),
+            "webhook[0].events = subscription_count requires protocols.pusher, and \
+             subscription_counts of [pusher]",
+        ),
+        (
             "url = \"redis://localhost\"",
             "webhook[0].stream =  must be the key of a Redis Stream",
         ),

@@ -46,6 +46,8 @@ pub(crate) enum Body {
         /// The request.
         ask: NodeRequest,
     },
+    /// How many subscriptions channels have on the node.
+    SubscriptionCounts(Vec<(String, u64)>),
 }
 
 /// A client joined or left a channel.

@@ -104,6 +104,13 @@ fn append_message(message: &PusherMessage, out: &mut Vec<u8>) -> Result<(), Unen
         PusherMessage::Subscribed { channel, members } => {
             append_subscribed(channel, members.as_deref(), out);
         }
+        PusherMessage::SubscriptionCount { channel, count } => {
+            let data = json(&SubscriptionCount {
+                subscription_count: *count,
+            });
+            let event = "pusher_internal:subscription_count";
+            frame(event, Some(channel.as_str()), &data, out);
+        }
     }
     Ok(())
 }
@@ -178,6 +185,11 @@ struct PresenceData<'a> {
 #[derive(Serialize)]
 struct SigninSuccess<'a> {
     user_data: &'a str,
+}
+
+#[derive(Serialize)]
+struct SubscriptionCount {
+    subscription_count: u64,
 }
 
 #[derive(Serialize)]

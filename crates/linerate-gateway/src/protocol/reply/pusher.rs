@@ -36,6 +36,13 @@ pub(crate) enum PusherMessage {
         /// The users in it, if it is a presence channel.
         members: Option<Vec<PusherMember>>,
     },
+    /// A channel has this many subscriptions.
+    SubscriptionCount {
+        /// The channel.
+        channel: ChannelName,
+        /// The number of subscriptions, on all nodes.
+        count: u64,
+    },
 }
 
 /// Why a client is not subscribed.

@@ -87,3 +87,41 @@ async fn channels_members_and_client_events_are_told_as_pusher_does() {
         assert!(events[5..].contains(&expected), "{expected} {events:?}");
     }
 }
+
+#[tokio::test]
+async fn the_numbers_of_subscriptions_are_told_as_pusher_does() {
+    let receiver = Receiver::default();
+    let address = receiver.serve(([127, 0, 0, 1], 0).into()).await;
+    let toml = format!(
+        "{APP}subscription_counts = true\n[[webhook]]\nname = \"app\"\n\
+         url = \"http://{address}/\"\nformat = \"pusher\"\nbatch_delay_ms = 10\n\
+         events = [\"subscription_count\"]\n"
+    );
+    let gateway = Gateway::start(config(&toml)).await;
+    let wait = async |count: u64| {
+        in_time(async {
+            let expected = json!({
+                "name": "subscription_count", "channel": "private-a", "subscription_count": count,
+            });
+            while verified(&receiver.batches()).last() != Some(&expected) {
+                sleep(Duration::from_millis(10)).await;
+            }
+        })
+        .await;
+    };
+    let mut client = Pusher::connect(&gateway).await;
+    client.subscribe("private-a").await;
+    wait(1).await;
+    let mut other = Pusher::connect(&gateway).await;
+    other.subscribe("private-a").await;
+    wait(2).await;
+    drop(other);
+    wait(1).await;
+    drop(client);
+    wait(0).await;
+    let counts = verified(&receiver.batches()).into_iter();
+    let counts: Vec<_> = counts
+        .map(|event| event["subscription_count"].clone())
+        .collect();
+    assert_eq!(counts, [1, 2, 1, 0]);
+}
