@@ -2,11 +2,14 @@ module linerate/sdk-tests
 
 go 1.22
 
-require github.com/centrifugal/centrifuge-go v0.10.11
+require (
+	github.com/centrifugal/centrifuge-go v0.10.11
+	github.com/gorilla/websocket v1.5.0
+	github.com/pusher/pusher-http-go/v5 v5.1.1
+)
 
 require (
 	github.com/centrifugal/protocol v0.16.0 // indirect
-	github.com/gorilla/websocket v1.5.0 // indirect
 	github.com/josharian/intern v1.0.0 // indirect
 	github.com/jpillora/backoff v1.0.0 // indirect
 	github.com/mailru/easyjson v0.7.7 // indirect
@@ -15,6 +18,7 @@ require (
 	github.com/segmentio/encoding v0.4.0 // indirect
 	github.com/shadowspore/fossil-delta v0.0.0-20241213113458-1d797d70cbe3 // indirect
 	github.com/valyala/bytebufferpool v1.0.0 // indirect
+	golang.org/x/crypto v0.0.0-20200709230013-948cd5f35899 // indirect
 	golang.org/x/sys v0.11.0 // indirect
 	google.golang.org/protobuf v1.36.6 // indirect
 )

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -31,27 +32,42 @@ func TestMain(m *testing.M) {
 	os.Exit(runWithServer(m))
 }
 
-// runWithServer starts `linerate serve` on a free port, runs the tests and ends it.
+// runWithServer runs the tests while `linerate serve` runs.
 func runWithServer(m *testing.M) int {
+	started, stop := startServer("")
+	defer stop()
+	address = started
+	return m.Run()
+}
+
+// startServer starts `linerate serve` on a free port; environment changes its configuration, and
+// toml is added to it. It returns the address, and what ends the server.
+func startServer(toml string, environment ...string) (string, func()) {
 	binary := os.Getenv("LINERATE_BIN")
 	if binary == "" {
 		binary = "../../target/release/linerate"
 	}
-	server := exec.Command(binary, "serve", "--config", "../linerate.toml")
+	directory, err := os.MkdirTemp("", "linerate-sdk-")
+	check(err)
+	configuration := filepath.Join(directory, "linerate.toml")
+	common, err := os.ReadFile("../linerate.toml")
+	check(err)
+	check(os.WriteFile(configuration, append(common, toml...), 0o600))
+	server := exec.Command(binary, "serve", "--config", configuration)
+	server.Env = append(os.Environ(), environment...)
 	stdout, err := server.StdoutPipe()
-	if err != nil {
-		panic(err)
-	}
-	if err := server.Start(); err != nil {
-		panic(err)
-	}
-	defer func() {
+	check(err)
+	check(server.Start())
+	stop := func() {
 		_ = server.Process.Kill()
 		_ = server.Wait()
-	}()
+		_ = os.RemoveAll(directory)
+	}
 	lines := bufio.NewScanner(stdout)
+	address := ""
 	for address == "" {
 		if !lines.Scan() {
+			stop()
 			panic(binary + " did not print an address")
 		}
 		address = regexp.MustCompile(`127\.0\.0\.1:\d+`).FindString(lines.Text())
@@ -61,7 +77,13 @@ func runWithServer(m *testing.M) int {
 		for lines.Scan() {
 		}
 	}()
-	return m.Run()
+	return address, stop
+}
+
+func check(err error) {
+	if err != nil {
+		panic(err)
+	}
 }
 
 // api calls the server API.
