@@ -184,13 +184,14 @@ $(WASM_BINDGEN):
 
 .PHONY: sdks
 sdks: sdk-tests/node_modules/.stamp .cache/sdk-python/.stamp ## install the published SDKs for the tests
+	scripts/jars socket.io-client sdk-tests/java/pom.xml .cache/sdk-java
 
 .PHONY: sdk-test
-sdk-test: program sdks ## test published SDKs of Centrifugo and Pusher against the built binary
+sdk-test: program sdks ## test published SDKs against the built binary
 	cd sdk-tests && npm test --silent
 	.cache/sdk-python/bin/python -B -m unittest discover -s sdk-tests/python
 ifeq ($(GO),)
-	@scripts/skip 'sdk-test: Go, for centrifuge-go, is not installed'
+	@scripts/skip 'sdk-test: Go, for centrifuge-go and pusher-http-go, is not installed'
 else
 	cd sdk-tests/go && test -z "$$($(GO)fmt -l .)" && $(GO) vet ./... && $(GO) test -count=1 ./...
 endif

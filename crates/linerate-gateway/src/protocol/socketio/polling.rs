@@ -99,12 +99,25 @@ fn message(packet: Bytes) -> Result<ClientMessage, DecodeError> {
     match packet.split_first() {
         Some((&ATTACHMENT, base64)) => {
             let what = "Base64 of an attachment";
-            let bytes = BASE64_STANDARD.decode(base64);
+            let bytes = BASE64_STANDARD.decode(&*without_line_breaks(base64));
             let bytes = bytes.map_err(|_| DecodeError::Packet { what })?;
             Ok(ClientMessage::Binary(bytes.into()))
         }
         _ => Ok(ClientMessage::Text(packet)),
     }
+}
+
+/// Removes the line breaks of Base64 (RFC 2045 §6.8), which the Java client sends.
+fn without_line_breaks(base64: &[u8]) -> Cow<'_, [u8]> {
+    let is_break = |byte: &u8| matches!(byte, b'\r' | b'\n');
+    if !base64.iter().any(is_break) {
+        return base64.into();
+    }
+    base64
+        .iter()
+        .copied()
+        .filter(|byte| !is_break(byte))
+        .collect()
 }
 
 fn respond(outcome: PollingOutcome<'_>) -> PollingResponse {
@@ -295,7 +308,10 @@ mod tests {
         let expected = vec![text("451-[\"a\"]"), binary(b"\xff\0"), text("3"), text("")];
         assert_eq!(found(body), Ok(expected));
         assert_eq!(found(b"b"), Ok(vec![binary(b"")]));
-        for body in [&b"b%"[..], b"3\x1eb/w", b"b/wA=\n"] {
+        for body in [&b"b/w\nA=\n"[..], b"b\r\n/wA=\r\n"] {
+            assert_eq!(found(body), Ok(vec![binary(b"\xff\0")]));
+        }
+        for body in [&b"b%"[..], b"3\x1eb/w", b"b/wA=\t", b"b/w A="] {
             let error = found(body).unwrap_err();
             assert_eq!(
                 error.to_string(),
