@@ -22,7 +22,7 @@ use std::time::Duration;
 
 use thiserror::Error;
 
-pub use dialect::Dialect;
+pub use dialect::{Dialect, Transport};
 pub use peer::{Peer, start_redis};
 pub use trial::Trial;
 

@@ -35,15 +35,21 @@ impl Watch {
     ) -> Result<Self, LoadError> {
         let epoll = epoll::create(CreateFlags::CLOEXEC)
             .map_err(system("cannot create an epoll instance"))?;
-        for (place, socket) in sockets.into_iter().enumerate() {
-            let flags = EventFlags::IN | EventFlags::OUT | EventFlags::ET;
-            epoll::add(&epoll, socket, EventData::new_u64(place as u64), flags)
-                .map_err(system("cannot watch a socket"))?;
-        }
-        Ok(Self {
+        let watch = Self {
             epoll,
             events: Vec::with_capacity(READY_MAX),
-        })
+        };
+        for (place, socket) in sockets.into_iter().enumerate() {
+            watch.add(place, socket)?;
+        }
+        Ok(watch)
+    }
+
+    /// Watches a further socket, which [`wait`](Self::wait) returns by `place`.
+    pub(crate) fn add(&self, place: usize, socket: impl AsFd) -> Result<(), LoadError> {
+        let flags = EventFlags::IN | EventFlags::OUT | EventFlags::ET;
+        let place = EventData::new_u64(place as u64);
+        epoll::add(&self.epoll, socket, place, flags).map_err(system("cannot watch a socket"))
     }
 
     /// Waits until sockets are ready, for at most `time`, and returns their indices. Returns none

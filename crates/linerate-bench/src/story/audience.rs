@@ -6,10 +6,9 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
-use super::dialect::Dialect;
 use super::message::headers;
 use super::subscriber::{Subscriber, SubscriptionRequest};
-use super::{Cell, StoryError, system};
+use super::{Cell, Peer, StoryError, system};
 use crate::load::{Latencies, Watch};
 use crate::record::Latency;
 
@@ -59,20 +58,22 @@ pub struct Received {
 }
 
 impl Audience {
-    /// Connects and subscribes the clients of a cell. Due times count from `start`.
+    /// Connects and subscribes the clients of a cell to a peer at `address`. Due times count from
+    /// `start`.
     ///
     /// # Errors
     ///
     /// Returns an error if a client was not subscribed.
     pub fn open(
         address: SocketAddr,
-        dialect: Dialect,
+        peer: &Peer,
         cell: Cell,
         start: Instant,
     ) -> Result<Self, StoryError> {
         let request = |number: u32| SubscriptionRequest {
             address,
-            dialect,
+            dialect: peer.dialect,
+            transport: peer.transport,
             source: number % cell.sources,
             batch_ms: cell.batch_ms,
         };
@@ -124,7 +125,7 @@ impl Audience {
     ///
     /// Returns an error if the system cannot wait.
     pub fn listen(&mut self, time: Duration) -> Result<bool, StoryError> {
-        let mut any = false;
+        let (mut any, mut moved) = (false, Vec::new());
         let ready = self.watch.wait(time).map_err(io::Error::other);
         let ready = ready.map_err(system("cannot wait for the sockets"))?;
         for place in ready {
@@ -133,7 +134,16 @@ impl Audience {
             if subscription.is_open {
                 let received = (&mut self.received, &mut self.latencies);
                 subscription.take(&mut self.buffer, self.start, self.trial, received);
+                if subscription.subscriber.has_moved() {
+                    moved.push(place);
+                }
             }
+        }
+        for place in moved {
+            let added = self.watch.add(place, &self.subscriptions[place].subscriber);
+            added
+                .map_err(io::Error::other)
+                .map_err(system("cannot watch a socket"))?;
         }
         Ok(any)
     }

@@ -24,6 +24,16 @@ pub enum Dialect {
     SocketIoNamespace,
 }
 
+/// How the messages of a protocol are carried.
+#[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+pub enum Transport {
+    /// In the bodies of requests and responses (Engine.IO, "HTTP long-polling"), only for
+    /// Socket.IO.
+    Polling,
+    /// In WebSocket messages.
+    WebSocket,
+}
+
 /// The messages with which a client subscribes, and how it recognizes the answers.
 #[derive(Clone, Debug)]
 pub struct Greeting {
@@ -35,8 +45,11 @@ pub struct Greeting {
 
 impl Dialect {
     /// Returns the name of the protocol in tables.
-    pub fn name(self) -> &'static str {
+    pub fn name(self, transport: Transport) -> &'static str {
         match self {
+            Self::SocketIo | Self::SocketIoNamespace if transport == Transport::Polling => {
+                "Socket.IO, polling"
+            }
             Self::CentrifugeJson => "Centrifuge JSON",
             Self::Native => "native",
             Self::Pusher => "Pusher",
@@ -45,7 +58,8 @@ impl Dialect {
         }
     }
 
-    /// Returns the request target for a client that asks for the messages of `source`.
+    /// Returns the request target for a client on a WebSocket that asks for the messages of
+    /// `source`.
     pub fn path(self, source: u32, batch_ms: u32) -> String {
         match self {
             Self::CentrifugeJson | Self::Native => "/connection/websocket".into(),

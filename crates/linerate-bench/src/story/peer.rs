@@ -6,7 +6,7 @@ use std::process::Command;
 use linerate_harness::port;
 
 use super::StoryError;
-use super::dialect::Dialect;
+use super::dialect::{Dialect, Transport};
 use crate::server::{Launcher, Server, ServerError};
 
 /// A server and the protocol that its clients use.
@@ -20,11 +20,18 @@ pub struct Peer {
     pub arguments: Vec<String>,
     /// Protocol that its clients use.
     pub dialect: Dialect,
+    /// Transport that its clients use.
+    pub transport: Transport,
     /// True if clients can ask for batches.
     pub batches: bool,
 }
 
 impl Peer {
+    /// Returns the name of the protocol of its clients in tables.
+    pub fn protocol(&self) -> &'static str {
+        self.dialect.name(self.transport)
+    }
+
     /// Starts the server on `cores`. It is killed when the result is dropped.
     ///
     /// # Errors

@@ -1,17 +1,24 @@
 //! One client. It is opened and subscribed with blocking calls, then read as messages arrive.
+//!
+//! | module | responsibility |
+//! | --- | --- |
+//! | `polling` | a client that polls |
+//! | `web_socket` | a client on a WebSocket |
 
-use std::io::{self, Read, Write};
+mod polling;
+mod web_socket;
+
+use std::io::{self, Read};
 use std::net::{SocketAddr, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
-use linerate_proto::handshake::ClientHandshake;
-use linerate_proto::{Header, Opcode};
 use socket2::{Domain, Socket, Type};
 
-use super::dialect::Dialect;
-use super::{StoryError, system};
-use crate::load::masked_frame;
+use super::StoryError;
+use super::dialect::{Dialect, Transport};
+use polling::PollingSubscriber;
+use web_socket::WebSocketSubscriber;
 
 /// Timeout of each read while a client is opened and subscribed.
 const OPENING_MAX: Duration = Duration::from_secs(10);
@@ -24,17 +31,16 @@ const SLOW_BUFFER_BYTES: usize = 8 << 10;
 pub(super) struct SubscriptionRequest {
     pub(super) address: SocketAddr,
     pub(super) dialect: Dialect,
+    pub(super) transport: Transport,
     pub(super) source: u32,
     pub(super) batch_ms: u32,
 }
 
 /// A subscribed client.
 #[derive(Debug)]
-pub(super) struct Subscriber {
-    stream: TcpStream,
-    dialect: Dialect,
-    /// Input that is not a whole frame yet.
-    unparsed: Vec<u8>,
+pub(super) enum Subscriber {
+    Polling(PollingSubscriber),
+    WebSocket(WebSocketSubscriber),
 }
 
 impl Subscriber {
@@ -60,87 +66,18 @@ impl Subscriber {
     }
 
     fn subscribe(stream: TcpStream, request: SubscriptionRequest) -> Result<Self, StoryError> {
-        stream
-            .set_nodelay(true)
-            .map_err(system("cannot set TCP_NODELAY"))?;
-        stream
-            .set_read_timeout(Some(OPENING_MAX))
-            .map_err(system("cannot set a read timeout"))?;
-        let mut subscriber = Self {
-            stream,
-            dialect: request.dialect,
-            unparsed: Vec::new(),
+        configure(&stream).map_err(|error| request.refused(&error))?;
+        let subscribed = match request.transport {
+            Transport::Polling => PollingSubscriber::subscribe(stream, request).map(Self::Polling),
+            Transport::WebSocket => {
+                WebSocketSubscriber::subscribe(stream, request).map(Self::WebSocket)
+            }
         };
-        let greeted = subscriber
-            .shake_hands(request)
-            .and_then(|()| subscriber.greet(request));
-        greeted.map_err(|error| request.refused(&error))?;
-        subscriber
-            .stream
-            .set_nonblocking(true)
-            .map_err(system("cannot make a socket non-blocking"))?;
-        Ok(subscriber)
+        subscribed.map_err(|error| request.refused(&error))
     }
 
-    fn shake_hands(&mut self, request: SubscriptionRequest) -> io::Result<()> {
-        let key = *b"a subscriber key";
-        let path = self.dialect.path(request.source, request.batch_ms);
-        let host = request.address.to_string();
-        let mut handshake = ClientHandshake::new(&host, &path, key).map_err(io::Error::other)?;
-        if let Some(subprotocol) = self.dialect.subprotocol() {
-            handshake = handshake
-                .with_subprotocol(subprotocol)
-                .map_err(io::Error::other)?;
-        }
-        let mut request = Vec::new();
-        handshake.encode(&mut request);
-        self.stream.write_all(&request)?;
-        let mut buffer = [0; 4 << 10];
-        loop {
-            let bytes = read(&mut self.stream, &mut buffer)?;
-            if let Some((_, end)) = handshake
-                .handle_input(&buffer[..bytes])
-                .map_err(io::Error::other)?
-            {
-                self.unparsed.extend_from_slice(&buffer[end..bytes]);
-                return Ok(());
-            }
-        }
-    }
-
-    /// Sends the messages that subscribe the client and waits for each answer.
-    fn greet(&mut self, request: SubscriptionRequest) -> io::Result<()> {
-        let greeting = self.dialect.greeting(request.source, request.batch_ms);
-        for (says, hears) in greeting.says.iter().zip(greeting.hears) {
-            if !says.is_empty() {
-                self.say(says)?;
-            }
-            self.wait_for(hears)?;
-        }
-        Ok(())
-    }
-
-    fn wait_for(&mut self, part: &str) -> io::Result<()> {
-        let mut buffer = [0; 4 << 10];
-        loop {
-            let mut heard = Vec::new();
-            self.take_frames(&mut |payload| heard.extend_from_slice(payload))?;
-            let has = |part: &str| memchr::memmem::find(&heard, part.as_bytes()).is_some();
-            if has(part) {
-                return Ok(());
-            }
-            if has("\"error\"") {
-                return Err(io::Error::other(
-                    String::from_utf8_lossy(&heard).into_owned(),
-                ));
-            }
-            let bytes = read(&mut self.stream, &mut buffer)?;
-            self.unparsed.extend_from_slice(&buffer[..bytes]);
-        }
-    }
-
-    /// Reads everything that has arrived, `buffer` at a time, and passes the payload of each whole
-    /// data frame to `on_payload`.
+    /// Reads everything that has arrived, `buffer` at a time, and passes each payload that can hold
+    /// messages to `on_payload`.
     ///
     /// # Errors
     ///
@@ -150,72 +87,43 @@ impl Subscriber {
         buffer: &mut [u8],
         mut on_payload: impl FnMut(&[u8]),
     ) -> io::Result<()> {
-        loop {
-            let bytes = match read(&mut self.stream, buffer) {
-                Ok(bytes) => bytes,
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
-                Err(error) => return Err(error),
-            };
-            self.unparsed.extend_from_slice(&buffer[..bytes]);
-            self.take_frames(&mut on_payload)?;
-            if bytes < buffer.len() {
-                return Ok(());
-            }
+        match self {
+            Self::Polling(subscriber) => subscriber.receive(buffer, &mut on_payload),
+            Self::WebSocket(subscriber) => subscriber.receive(buffer, &mut on_payload),
         }
     }
 
-    /// Handles the whole frames of the input. The fragments of a message are handled separately,
-    /// which does not matter because none of the servers fragments.
-    fn take_frames(&mut self, on_payload: &mut impl FnMut(&[u8])) -> io::Result<()> {
-        let rest = std::mem::take(&mut self.unparsed);
-        let mut taken = 0;
-        while let Some((header, head_bytes)) =
-            Header::decode(&rest[taken..]).map_err(io::Error::other)?
-        {
-            let start = taken + head_bytes;
-            let end = start + header.payload_bytes as usize;
-            let Some(payload) = rest.get(start..end) else {
-                break;
-            };
-            taken = end;
-            match header.opcode {
-                Opcode::Ping => self.send(Opcode::Pong, payload)?,
-                Opcode::Close => return Err(io::Error::other(closed(payload))),
-                Opcode::Pong => {}
-                _ => match self.dialect.pong(payload) {
-                    Some(pong) => self.say(pong)?,
-                    None => on_payload(payload),
-                },
-            }
+    /// Returns whether the client has another connection since the last call, which is to be
+    /// watched.
+    pub(super) fn has_moved(&mut self) -> bool {
+        match self {
+            Self::Polling(subscriber) => subscriber.has_moved(),
+            Self::WebSocket(_) => false,
         }
-        self.unparsed = rest;
-        self.unparsed.drain(..taken);
-        Ok(())
-    }
-
-    fn say(&mut self, text: &str) -> io::Result<()> {
-        self.send(Opcode::Text, text.as_bytes())
-    }
-
-    /// Sends a frame. Clients send so little that it always fits into the socket's buffer.
-    fn send(&mut self, opcode: Opcode, payload: &[u8]) -> io::Result<()> {
-        self.stream.write_all(&masked_frame(opcode, payload))
     }
 }
 
 impl AsFd for Subscriber {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.stream.as_fd()
+        match self {
+            Self::Polling(subscriber) => subscriber.as_fd(),
+            Self::WebSocket(subscriber) => subscriber.as_fd(),
+        }
     }
 }
 
 impl SubscriptionRequest {
     fn refused(&self, error: &io::Error) -> StoryError {
         StoryError::NotSubscribed {
-            peer: self.dialect.name().into(),
+            peer: self.dialect.name(self.transport).into(),
             what: error.to_string(),
         }
     }
+}
+
+fn configure(stream: &TcpStream) -> io::Result<()> {
+    stream.set_nodelay(true)?;
+    stream.set_read_timeout(Some(OPENING_MAX))
 }
 
 /// Reads at least one byte. The end of the stream is an error.
@@ -229,12 +137,11 @@ fn read(stream: &mut TcpStream, buffer: &mut [u8]) -> io::Result<usize> {
     }
 }
 
-fn closed(payload: &[u8]) -> String {
-    match payload.split_first_chunk() {
-        Some((code, reason)) => {
-            let code = u16::from_be_bytes(*code);
-            format!("closed with {code} {}", String::from_utf8_lossy(reason))
-        }
-        None => "closed without a code".into(),
+/// Like [`read`], for a stream that does not block: returns `None` if nothing has arrived.
+fn read_available(stream: &mut TcpStream, buffer: &mut [u8]) -> io::Result<Option<usize>> {
+    match read(stream, buffer) {
+        Ok(bytes) => Ok(Some(bytes)),
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
+        Err(error) => Err(error),
     }
 }

@@ -130,7 +130,7 @@ impl<'a> Testbed<'a> {
     ) -> Result<Self, StoryError> {
         let server = peer.start(launcher, cores, redis)?;
         let start = Instant::now();
-        let audience = Audience::open(server.address(), peer.dialect, cell, start)?;
+        let audience = Audience::open(server.address(), peer, cell, start)?;
         let mut testbed = Self {
             feed: Feed::connect(
                 redis.address(),
@@ -212,7 +212,7 @@ impl<'a> Testbed<'a> {
         let received = self.audience.received(&published.counts).clone();
         Ok(Trial {
             peer: self.peer.name.clone(),
-            dialect: self.peer.dialect.name(),
+            dialect: self.peer.protocol(),
             subscribers: self.cell.subscribers,
             sources: self.cell.sources,
             batch_ms: self.cell.batch_ms,

@@ -13,7 +13,7 @@ use linerate_bench::{
     host::Cores,
     server::Launcher,
     story::{
-        Cell, Dialect, Peer, StoryError, Trial,
+        Cell, Dialect, Peer, StoryError, Transport, Trial,
         dialect::PUSHER_KEY,
         ladder::climb,
         message::{room_of, source_name},
@@ -33,6 +33,7 @@ Examples:
   scripts/story-peers                   build the other servers, once
   linerate bench story                  all servers; 10, 230 and 525 subscribers; with and without batches
   linerate bench story --subscribers 10 --batch-ms 0 --peer linerate --record story.jsonl
+  linerate bench story --subscribers 230 --batch-ms 0 --protocol polling
   linerate bench story --subscribers 10000 --sources 1 --stalled 1000 --batch-ms 0 --common-rate 20 --rate-max 20 --peer linerate
 
 JSON messages of 250 B (84 %), 3 kB (15 %) and 30 kB (1 %) from ten sources are published to a Redis channel; each \
@@ -70,6 +71,10 @@ pub(super) struct Arguments {
     /// Measure only servers whose name contains PART; may be repeated.
     #[arg(long, value_name = "PART")]
     peer: Vec<String>,
+
+    /// Measure only clients whose protocol, as in the table, contains PART; may be repeated.
+    #[arg(long, value_name = "PART")]
+    protocol: Vec<String>,
 
     /// Duration of each trial in seconds.
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=60))]
@@ -188,7 +193,12 @@ impl Arguments {
             program: program.into(),
             arguments: arguments.to_vec(),
             dialect,
+            transport: Transport::WebSocket,
             batches: matches!(dialect, Dialect::Native | Dialect::Raw),
+        };
+        let polling = |peer: Peer| Peer {
+            transport: Transport::Polling,
+            ..peer
         };
         let theirs = |more: &[&str]| -> Vec<String> {
             let always = ["--listen", "{listen}", "--redis", "{redis}"];
@@ -201,6 +211,7 @@ impl Arguments {
             peer("linerate", &this, &ours, Dialect::Native),
             peer("linerate", &this, &ours, Dialect::Pusher),
             peer("linerate", &this, &ours, Dialect::SocketIoNamespace),
+            polling(peer("linerate", &this, &ours, Dialect::SocketIoNamespace)),
             peer(
                 "centrifuge",
                 &centrifuge,
@@ -208,6 +219,12 @@ impl Arguments {
                 Dialect::CentrifugeJson,
             ),
             peer("socket.io", &socket_io, &theirs(&[]), Dialect::SocketIo),
+            polling(peer(
+                "socket.io",
+                &socket_io,
+                &theirs(&[]),
+                Dialect::SocketIo,
+            )),
             peer(
                 "socket.io, binary",
                 &socket_io,
@@ -215,18 +232,22 @@ impl Arguments {
                 Dialect::SocketIo,
             ),
         ];
-        let wanted = |peer: &Peer| {
-            self.peer.is_empty()
-                || self
-                    .peer
-                    .iter()
-                    .any(|part| peer.name.contains(part.as_str()))
+        let has = |name: &str, parts: &[String]| {
+            parts.is_empty() || parts.iter().any(|part| name.contains(part.as_str()))
         };
-        let chosen: Vec<Peer> = all.into_iter().filter(wanted).collect();
+        let is_wanted =
+            |peer: &Peer| has(&peer.name, &self.peer) && has(peer.protocol(), &self.protocol);
+        let available = all
+            .iter()
+            .map(|peer| format!("{} ({})", peer.name, peer.protocol()));
+        let available: Vec<_> = available.collect();
+        let chosen: Vec<Peer> = all.into_iter().filter(is_wanted).collect();
         if chosen.is_empty() {
             bail!(
-                "no server matches {:?}; available: linerate, centrifuge, socket.io",
-                self.peer
+                "no server matches --peer {:?} --protocol {:?}; available: {}",
+                self.peer,
+                self.protocol,
+                available.join("; ")
             );
         }
         for peer in &chosen {
@@ -274,7 +295,7 @@ fn note(trial: &Trial) {
         .as_ref()
         .map_or(0.0, |latency| latency.p99_us / 1e3);
     eprintln!(
-        "{:18} {:15} {:4} subscribers, batch {:3} ms, {:7.0}/s: {outcome}, {:9.0} delivered per CPU-s, p99 {p99_ms:.1} ms, {} lost{}",
+        "{:18} {:18} {:4} subscribers, batch {:3} ms, {:7.0}/s: {outcome}, {:9.0} delivered per CPU-s, p99 {p99_ms:.1} ms, {} lost{}",
         trial.peer,
         trial.dialect,
         trial.subscribers,
