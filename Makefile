@@ -83,7 +83,9 @@ lint: web ## check formatting, clippy, types of the pages, syntax of the scripts
 	python3 -B -m unittest discover -q -s conformance/tests
 	python3 -B -m unittest discover -q -s mutants/tests
 	python3 -B -m unittest discover -q -s scripts/tests -p 'test_figures.py'
+	python3 -B -m unittest discover -q -s scripts/tests -p 'test_clauses.py'
 	python3 -B -m unittest discover -q -s scripts/tests -p 'test_cost_model.py'
+	scripts/check-clauses
 	scripts/check-figures
 	scripts/cost-model
 	scripts/check-english

@@ -49,19 +49,23 @@ export function overEveryTransportWithBackend({ answer, environment, toml = "" }
   });
 }
 
-/** Like the first, but with two nodes on one broker: `bench.server` and `bench.other`. */
+/**
+ * Like the first, but with two nodes on one broker: `bench.server` and `bench.other`.
+ * `bench.startNode` starts a further one, which the test stops.
+ */
 export function overEveryTransportOnTwoNodes(broker, tests) {
   describe(broker.name, { skip: missing(broker) }, () => {
     declare(tests, async () => {
       const started = await startBroker(broker);
       const environment = { LINERATE_BROKER_URL: started.url };
-      const nodes = await Promise.all([startServer(environment), startServer(environment)]);
+      const startNode = () => startServer(environment);
+      const nodes = await Promise.all([startNode(), startNode()]);
       await Promise.all(nodes.map((node) => node.untilNodes(nodes.length)));
       const stop = async () => {
         await Promise.all(nodes.map((node) => node.stop()));
         await started.stop();
       };
-      return { nodes, stop };
+      return { nodes, startNode, stop };
     });
   });
 }
@@ -91,7 +95,7 @@ function declare(tests, start) {
     describe(transport.name, () => {
       afterEach(() => transport.close());
       for (const [name, run] of Object.entries(tests)) {
-        test(name, () => run(new Bench(started.nodes, transport, ++channels)));
+        test(name, () => run(new Bench(started, transport, ++channels)));
       }
     });
   }
@@ -99,9 +103,10 @@ function declare(tests, start) {
 
 /** The environment of a test: one or two servers, a transport, and unique names. */
 class Bench {
-  constructor([server, other], transport, number) {
+  constructor({ nodes: [server, other], startNode }, transport, number) {
     this.server = server;
     this.other = other;
+    this.startNode = startNode;
     this.transport = transport;
     this.user = `user-${number}`;
     this.number = number;

@@ -55,6 +55,29 @@ const TESTS = {
     }
   },
 
+  async "the clients of a node that dies recover on another one"(bench) {
+    const dying = await bench.startNode();
+    const proxy = await startProxy(dying.url);
+    try {
+      const { client, journal: journalOfClient } = await bench.connected({ url: proxy.url });
+      const channel = bench.channel("shared");
+      const { journal } = await bench.subscribed(client, channel);
+      await bench.server.publish(channel, 1);
+      assert.deepEqual(await bench.payloads(journal, 1), [1]);
+      await dying.stop();
+      await journalOfClient.next("connecting");
+      await bench.other.publish(channel, 2, 3);
+      proxy.lead(bench.other.url);
+      const { recovered } = await journal.next("subscribed");
+      assert.equal(recovered, true);
+      await bench.server.publish(channel, 4);
+      assert.deepEqual(await bench.payloads(journal, 3), [2, 3, 4]);
+    } finally {
+      proxy.stop();
+      await dying.stop();
+    }
+  },
+
   async "deltas and channel IDs are of the node that a client is at"(bench) {
     const proxy = await startProxy(bench.server.url);
     try {
