@@ -61,9 +61,9 @@ impl SubscriptionCounts {
     /// record the subscriptions of all workers again.
     pub(super) fn switch(&self, is_on: bool) -> bool {
         let was_on = self.is_on.swap(is_on, Ordering::Relaxed);
-        if was_on && !is_on {
+        if is_on != was_on {
             self.table.lock().clear();
-            self.lease.lock().set(0);
+            self.changed.notify_one();
         }
         is_on && !was_on
     }
@@ -129,6 +129,10 @@ impl SubscriptionCounts {
 
     fn take(&self) -> Vec<Due> {
         let mut table = self.table.lock();
+        // A worker may have recorded something after the counting was switched off.
+        if !self.is_on.load(Ordering::Relaxed) {
+            table.clear();
+        }
         let due = table.take(now(), BATCH_LEN);
         self.lease.lock().set(table.bytes() as u64);
         due

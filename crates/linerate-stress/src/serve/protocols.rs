@@ -30,6 +30,7 @@ app_id = \"1\"
 key = \"app-key\"
 secret = \"of no use elsewhere\"
 client_events = true
+subscription_counts = true
 ";
 
 pub(super) fn rows() -> [Row; 2] {
