@@ -95,7 +95,7 @@ use namespaces::NamespaceTable;
 use occupancy::Occupancy;
 pub(crate) use outlet::{Connection, Notice, Outlet, client_with_id, new_client};
 use overload::Overload;
-pub(crate) use polling::{Incoming, PolledSession, PolledSessions, Probe};
+pub(crate) use polling::{Incoming, PollLimits, PolledSession, PolledSessions, Probe};
 use presence::Presence;
 use publisher::Publisher;
 pub(crate) use recovered::{fitting, weight};

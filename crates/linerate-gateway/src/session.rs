@@ -244,6 +244,13 @@ impl Session {
         }
     }
 
+    /// Records that the client is there, if it is to send signs of life on its own.
+    pub(crate) fn note_sign_of_life(&mut self) {
+        if self.commands.heartbeat.is_some() {
+            self.deadlines.pong();
+        }
+    }
+
     /// Handles the result of the oldest outstanding operation. The resulting output must be sent at
     /// once.
     pub(crate) fn handle_completion(&mut self, now: Instant, completion: Completion) {
@@ -416,9 +423,7 @@ impl Session {
     }
 
     fn take(&mut self, now: Instant, command: Command) {
-        if self.commands.heartbeat.is_some() {
-            self.deadlines.pong();
-        }
+        self.note_sign_of_life();
         let Some(command) = self.assemble(command) else {
             return;
         };

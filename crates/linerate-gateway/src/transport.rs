@@ -126,18 +126,9 @@ impl Admitted {
         Some(self.cors.clone().allow(full.into_response()))
     }
 
-    /// Returns the description of this client for the node.
-    fn connection(&self, dialect: &'static Dialect) -> Arc<Connection> {
-        self.connection_named(dialect, &dialect.name)
-    }
-
-    /// Like [`connection`](Self::connection), for a client that is known to use another transport
-    /// than that of its dialect.
-    fn connection_named(
-        &self,
-        dialect: &'static Dialect,
-        name: &'static DialectName,
-    ) -> Arc<Connection> {
+    /// Returns the description of this client for the node. A client that polls has a name of its
+    /// own, because it uses another transport than that of its dialect.
+    fn connection(&self, dialect: &'static Dialect, name: &'static DialectName) -> Arc<Connection> {
         Arc::new(Connection {
             who: match dialect.connects().and_then(|request| request.client_id) {
                 Some(client_id) => client_with_id(client_id()),

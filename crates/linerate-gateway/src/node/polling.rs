@@ -18,7 +18,7 @@ use uuid::Uuid;
 use super::Accounts;
 use crate::protocol::polling::PollingRefusal;
 pub(super) use answer::HOLD;
-pub(crate) use session::{Incoming, PolledSession, Probe};
+pub(crate) use session::{Incoming, PollLimits, PolledSession, Probe};
 
 /// The sessions of this node whose clients poll.
 #[derive(Clone, Debug, Default)]
@@ -35,10 +35,10 @@ pub(crate) struct PolledEntry {
 }
 
 impl PolledSessions {
-    /// Adds a session, whose name others must not be able to guess. At most `bytes_max` bytes of
-    /// output and one piece wait for a poll. The memory is charged to `accounts`.
-    pub(crate) fn open(&self, name: Uuid, bytes_max: usize, accounts: &Accounts) -> PolledEntry {
-        let session = Arc::new(PolledSession::new(bytes_max, accounts));
+    /// Adds a session, whose name others must not be able to guess. The memory is charged to
+    /// `accounts`.
+    pub(crate) fn open(&self, name: Uuid, limits: PollLimits, accounts: &Accounts) -> PolledEntry {
+        let session = Arc::new(PolledSession::new(limits, accounts));
         self.0.lock().insert(name, session.clone());
         PolledEntry {
             sessions: self.clone(),

@@ -1,5 +1,7 @@
 //! Requests of clients that poll at another node than that of their session.
 
+use std::time::Duration;
+
 use base64::{Engine, prelude::BASE64_STANDARD};
 use bytes::Bytes;
 
@@ -8,26 +10,37 @@ use super::{
     cluster::message::{Answer, NodeRequest},
     polling::HOLD,
 };
-use crate::protocol::polling::{PollEnd, Polled, PolledName, PollingRefusal};
+use crate::{
+    clock::now,
+    protocol::polling::{PollEnd, Polled, PolledName, PollingRefusal},
+};
 
 impl AllNodes {
-    /// Fetches the output of a session on any node, and waits until there is some.
+    /// Fetches the output of a session on any node, and waits until there is some, for at most
+    /// `hold` if that is not `None`.
     ///
     /// # Errors
     /// The session refuses, its node does not answer, or too many polls wait for other nodes.
-    pub(crate) async fn poll(&self, name: &PolledName) -> Result<Polled, PollingRefusal> {
+    pub(crate) async fn poll(
+        &self,
+        name: &PolledName,
+        hold: Option<Duration>,
+    ) -> Result<Polled, PollingRefusal> {
         let PolledName { node, session } = name;
         if node == self.cluster.this_id() {
-            return self.responder.polled.find(session)?.poll(None).await;
+            return self.responder.polled.find(session)?.poll(hold).await;
         }
+        let until = hold.and_then(|hold| now().checked_add(hold));
         loop {
+            let left = until.map(|until| until.saturating_duration_since(now()));
             let ask = NodeRequest::Fetch {
                 session: session.to_string(),
+                hold_ms: left.map(rounded_up),
             };
             match self.ask_node_of_session(node, ask).await? {
                 Answer::Fetched {
                     end: PollEnd::Idle, ..
-                } => {}
+                } if until.is_none_or(|until| until > now()) => {}
                 Answer::Fetched { frames, end } => {
                     let frames = BASE64_STANDARD.decode(frames).unwrap_or_default();
                     let frames = vec![frames.into()];
@@ -72,4 +85,9 @@ impl AllNodes {
             Err(_) => Err(PollingRefusal::Unavailable),
         }
     }
+}
+
+/// Returns a duration in milliseconds, rounded up: after this time, nothing is left of it.
+fn rounded_up(duration: Duration) -> u64 {
+    u64::try_from(duration.as_micros().div_ceil(1_000)).unwrap_or(u64::MAX)
 }

@@ -50,7 +50,10 @@ impl Responder {
                 let is_taken = self.emulations.deliver(&session, data.into()).is_ok();
                 vec![Answer::Count(u64::from(is_taken))]
             }
-            NodeRequest::Fetch { session } => vec![self.polled.answer_fetch(&session).await],
+            NodeRequest::Fetch { session, hold_ms } => {
+                let hold = hold_ms.map(Duration::from_millis);
+                vec![self.polled.answer_fetch(&session, hold).await]
+            }
             NodeRequest::Messages { session, data } => {
                 vec![self.polled.answer_messages(&session, &data).await]
             }

@@ -15,8 +15,8 @@ use super::{
     exceptions,
     lockstep::Lockstep,
     polling::{
-        FirstMessage, PolledName, PollingOutcome, PollingRefusal, PollingRequest, PollingResponse,
-        ProbeStep,
+        BodyLimit, FirstMessage, PolledName, PollingOutcome, PollingRefusal, PollingRequest,
+        PollingResponse, ProbeStep,
     },
     query::{FixedRequest, QueryError},
     reply::ServerMessage,
@@ -221,6 +221,10 @@ pub(crate) struct PollingEndpoint {
     pub(crate) name: DialectName,
     /// The dialect on WebSockets that the clients use.
     pub(crate) dialect: &'static Dialect,
+    /// Returns how long a poll waits for a message; `None` if it waits for as long as its client.
+    pub(crate) hold: Option<fn(&Config) -> Duration>,
+    /// What limits the body of a request.
+    pub(crate) limit: BodyLimit,
     /// Returns what a request is for.
     ///
     /// # Errors
@@ -231,7 +235,8 @@ pub(crate) struct PollingEndpoint {
     /// Returns the response to a request.
     pub(crate) respond: fn(PollingOutcome<'_>) -> PollingResponse,
     /// Returns what a text message on a WebSocket means that wants to continue the session of a
-    /// client that polls; `None` if the client must not send it there.
+    /// client that polls; `None` if the client must not send it there. If requests never are for
+    /// WebSockets, there are no such messages.
     pub(crate) probe: fn(&[u8]) -> Option<ProbeStep>,
 }
 

@@ -7,6 +7,7 @@
 //! | `codes` | close codes |
 //! | `message` | the other messages to clients |
 //! | `opening` | what the request for the connection says |
+//! | `polling` | requests of clients that poll |
 //! | `presence` | who is in a topic |
 //! | `request` | the messages of clients |
 
@@ -15,6 +16,7 @@ mod broadcast;
 mod codes;
 mod message;
 mod opening;
+pub(crate) mod polling;
 mod presence;
 mod request;
 
@@ -34,7 +36,7 @@ pub(crate) static PROTOCOL: Protocol = Protocol {
         is_on: |protocols| protocols.phoenix,
     },
     emulation: None,
-    polling: None,
+    polling: Some(&polling::ENDPOINT),
 };
 
 /// Each publication is a broadcast: in a text frame if its payload is JSON, or in a binary frame.

@@ -12,7 +12,7 @@ use linerate_proto::{Opcode, frame::Header};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use super::decode::DecodeError;
+use super::{codes::Refusal, decode::DecodeError};
 
 /// What a request is for.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -39,7 +39,12 @@ pub(crate) struct PolledName {
 /// What has happened to a request.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum PollingOutcome<'a> {
-    Polled(&'a Polled),
+    /// The client may not connect.
+    Denied(&'a Refusal),
+    /// A session with this name is open. If the server speaks first, these are its first messages.
+    Opened(&'a PolledName, &'a Polled),
+    /// A poll of the session with this name has fetched messages.
+    Polled(&'a PolledName, &'a Polled),
     Refused(PollingRefusal),
     Sent,
 }
@@ -64,6 +69,16 @@ pub(crate) enum PollEnd {
     Upgrading,
     /// The session has ended, and all messages have been fetched.
     Closed,
+}
+
+/// How the messages in the body of a request are limited.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum BodyLimit {
+    /// The body is not longer than a message may be. Clients know this limit.
+    Body,
+    /// Each message is, with this byte between messages. Clients know no limit on bodies, so that
+    /// these can be longer; the session gets them in parts.
+    Message { separator: u8 },
 }
 
 /// A message in the body of a request.
@@ -106,6 +121,8 @@ pub(crate) enum PollingRefusal {
     Forbidden,
     #[error("body exceeds the limit of {bytes_max} bytes")]
     TooLarge { bytes_max: usize },
+    #[error("message exceeds the limit of {bytes_max} bytes")]
+    TooLong { bytes_max: usize },
     #[error("too many polls wait for other nodes")]
     Unavailable,
     /// The session does not exist, or its node does not answer.

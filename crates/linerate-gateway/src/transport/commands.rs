@@ -15,7 +15,7 @@ use uuid::Uuid;
 use super::{
     Admitted, ClientOutlet, DATA_BYTES_MAX, Endpoints,
     body::{body, head},
-    connecting::Connecting,
+    connecting::{Connecting, ConnectingStage},
     drive::{EmulatedRuntime, SessionRuntime, StreamInput},
     local::{ConnectionOptions, Running},
     refusal,
@@ -23,7 +23,7 @@ use super::{
 };
 use crate::{
     clock::now,
-    node::{Connection, EmulateError},
+    node::EmulateError,
     protocol::{
         Dialect,
         dialect::{Commands, EmulationEndpoint, Opening, StreamTransport, WebSocketTransport},
@@ -165,7 +165,7 @@ fn stream_locally(
         let clients = admitted.endpoints.clients.clone();
         let wire = clients.wire(&dialect.transport);
         let key = wire.key();
-        let commands = (commands, Connecting::Later);
+        let commands = (commands, Connecting::later(&admitted, dialect));
         let (mut runtime, guard) = start(admitted, dialect, commands, wire, Some(name));
         runtime.handle_frame(&first);
         let session = Running::Emulated(Box::new(EmulatedRuntime { runtime, emulation }));
@@ -192,7 +192,7 @@ fn stream(
         emulation: emulations.open(&name.to_string()),
         gone,
     };
-    let commands = (commands, Connecting::Later);
+    let commands = (commands, Connecting::later(&admitted, dialect));
     let (mut runtime, guard) = start(admitted, dialect, commands, wire, Some(name));
     runtime.handle_frame(first);
     tokio::spawn(async move {
@@ -203,25 +203,9 @@ fn stream(
 }
 
 /// Creates a session that answers on `wire`. Returns it with the connection's reservation.
-fn start(
+pub(super) fn start(
     admitted: Admitted,
     dialect: &'static Dialect,
-    commands: (&'static Commands, Connecting),
-    wire: impl Wire,
-    name: Option<Uuid>,
-) -> (Box<SessionRuntime>, Option<ConnectionGuard>) {
-    let connection = match &commands.1 {
-        Connecting::Authenticated(connection, _) => connection.clone(),
-        _ => admitted.connection(dialect),
-    };
-    start_as(admitted, dialect, connection, commands, wire, name)
-}
-
-/// Creates a session that answers on `wire`, for a client with this description.
-pub(super) fn start_as(
-    admitted: Admitted,
-    dialect: &'static Dialect,
-    connection: Arc<Connection>,
     (commands, connecting): (&'static Commands, Connecting),
     wire: impl Wire,
     name: Option<Uuid>,
@@ -235,15 +219,15 @@ pub(super) fn start_as(
     let context = Context {
         gate,
         outlet: outlet.clone(),
-        connection,
+        connection: connecting.connection,
         headers: admitted.headers,
     };
     let mut session = Session::new(context, commands, name, now(), rand::random());
     session.greet();
-    match connecting {
-        Connecting::Later => {}
-        Connecting::Now(connect) => session.open(now(), connect),
-        Connecting::Authenticated(_, client) => session.open_authenticated(now(), client),
+    match connecting.stage {
+        ConnectingStage::Later => {}
+        ConnectingStage::Now(connect) => session.open(now(), connect),
+        ConnectingStage::Authenticated(client) => session.open_authenticated(now(), client),
     }
     let runtime = SessionRuntime::new(session, outlet);
     (Box::new(runtime), admitted.guard)

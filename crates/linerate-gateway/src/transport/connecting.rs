@@ -1,4 +1,4 @@
-//! How the request for a WebSocket connects a client that sends commands.
+//! How the request that opens a session connects a client that sends commands.
 
 use std::sync::Arc;
 
@@ -9,40 +9,58 @@ use crate::{
         Dialect,
         codes::{Disconnect, Refusal},
         command::Connect,
-        dialect::Opening,
+        dialect::{DialectName, Opening},
     },
     session::{Authenticated, Visitor},
 };
 
-/// How the request for a connection connects the client.
-pub(super) enum Connecting {
+/// A client whose request opens a session.
+pub(super) struct Connecting {
+    /// The description of the client for the node.
+    pub(super) connection: Arc<Connection>,
+    pub(super) stage: ConnectingStage,
+}
+
+/// How the request connects the client.
+pub(super) enum ConnectingStage {
     /// It does not: the client sends a command.
     Later,
     /// It stands for this command, or the client is disconnected for this reason.
     Now(Result<Connect, Disconnect>),
     /// It has authenticated this client.
-    Authenticated(Arc<Connection>, Box<Authenticated>),
+    Authenticated(Box<Authenticated>),
 }
 
 impl Connecting {
-    /// Reads a request. If the dialect does not admit everyone, authenticates the client.
+    /// Describes a client that sends a command to connect.
+    pub(super) fn later(admitted: &Admitted, dialect: &'static Dialect) -> Self {
+        Self {
+            connection: admitted.connection(dialect, &dialect.name),
+            stage: ConnectingStage::Later,
+        }
+    }
+
+    /// Reads a request of a client that uses the transport with this name. If the dialect does not
+    /// admit everyone, authenticates the client.
     ///
     /// # Errors
-    /// The client is to be refused with an HTTP status.
+    /// The client is to be refused before it has a session.
     pub(super) async fn of(
         admitted: &Admitted,
-        dialect: &'static Dialect,
+        (dialect, name): (&'static Dialect, &'static DialectName),
         opening: &Opening<'_>,
     ) -> Result<Self, Refusal> {
+        let connection = admitted.connection(dialect, name);
         let Some(request) = dialect.connects() else {
-            return Ok(Self::Later);
+            let stage = ConnectingStage::Later;
+            return Ok(Self { connection, stage });
         };
         let connect = (request.read)(opening, &admitted.settings.config);
         if request.admits {
-            return Ok(Self::Now(connect));
+            let stage = ConnectingStage::Now(connect);
+            return Ok(Self { connection, stage });
         }
         let connect = connect.map_err(Refusal::Disconnect)?;
-        let connection = admitted.connection(dialect);
         let visitor = Visitor {
             gate: &admitted.endpoints.gate(dialect),
             connection: &connection,
@@ -53,6 +71,7 @@ impl Connecting {
             connect,
             admitted: client,
         };
-        Ok(Self::Authenticated(connection, Box::new(client)))
+        let stage = ConnectingStage::Authenticated(Box::new(client));
+        Ok(Self { connection, stage })
     }
 }

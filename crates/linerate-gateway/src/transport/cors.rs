@@ -36,7 +36,7 @@ pub(super) async fn preflight(admitted: Admitted) -> Response {
         (header::ACCESS_CONTROL_ALLOW_METHODS, "GET, POST"),
         (
             header::ACCESS_CONTROL_ALLOW_HEADERS,
-            "authorization, content-type",
+            "authorization, content-type, x-phoenix-authtoken",
         ),
         (header::ACCESS_CONTROL_MAX_AGE, "600"),
     ];

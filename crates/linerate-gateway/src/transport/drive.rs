@@ -39,6 +39,8 @@ pub(crate) enum CommandFrame {
     /// The client has sent something else than a frame.
     Malformed(DecodeError),
     Message(Message),
+    /// The client polls, which is a sign of life.
+    Poll,
     /// A WebSocket continues the session from now on.
     Upgraded,
 }
@@ -203,6 +205,7 @@ impl SessionRuntime {
             CommandFrame::Message(message) => {
                 self.handle_message(message.kind(), message.as_bytes());
             }
+            CommandFrame::Poll => self.session.note_sign_of_life(),
             CommandFrame::Upgraded => {
                 let dialect = self.session.gate().dialect;
                 self.session.set_transport(&dialect.name);

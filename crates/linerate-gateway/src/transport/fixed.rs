@@ -192,7 +192,7 @@ impl Request {
             GapNotice::OnRequest(_) if !request.wants_gaps => &GapNotice::None,
             gaps => gaps,
         };
-        let connection = admitted.connection(dialect);
+        let connection = admitted.connection(dialect, &dialect.name);
         let gate = admitted.endpoints.gate(dialect);
         let visitor = Visitor {
             gate: &gate,

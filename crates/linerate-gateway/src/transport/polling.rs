@@ -3,18 +3,20 @@
 //! | module | responsibility |
 //! | --- | --- |
 //! | `input` | what the session reads |
+//! | `parts` | the body of a request, in parts |
 //! | `upgrade` | a WebSocket that continues a session |
 //! | `wire` | output that waits for a poll, or goes to the WebSocket |
 
 mod input;
+mod parts;
 mod upgrade;
 mod wire;
 
 use std::{sync::Arc, time::Duration};
 
 use axum::{
-    body::{Body, to_bytes},
-    http::StatusCode,
+    body::Body,
+    http::{HeaderMap, StatusCode, Uri},
     response::{IntoResponse, Response},
 };
 use futures_util::{
@@ -26,11 +28,15 @@ use tokio::time::timeout;
 use uuid::Uuid;
 
 use super::{Admitted, DATA_BYTES_MAX, commands, connecting::Connecting};
-use crate::protocol::{
-    dialect::{PollingEndpoint, SessionKind, Transport},
-    polling::{Polled, PolledName, PollingOutcome, PollingRefusal, PollingRequest},
+use crate::{
+    node::PollLimits,
+    protocol::{
+        dialect::{Opening, PollingEndpoint, SessionKind, Transport},
+        polling::{PollEnd, Polled, PolledName, PollingOutcome, PollingRefusal, PollingRequest},
+    },
 };
 use input::PolledInput;
+use parts::Parts;
 pub(super) use upgrade::upgrade;
 use wire::{PolledLink, PolledWire};
 
@@ -43,13 +49,13 @@ pub(super) fn serve(
     endpoint: &'static PollingEndpoint,
     admitted: Admitted,
     request: PollingRequest,
-    body: Body,
+    (url, headers, body): (Uri, HeaderMap, Body),
 ) -> BoxFuture<'static, Response> {
     let cors = admitted.cors.clone();
     // Each kind is boxed, because a future is as large as the largest of those that it may wait
     // for, and polls keep theirs.
     let response = match request {
-        PollingRequest::Open => open(endpoint, admitted).boxed(),
+        PollingRequest::Open => open(endpoint, admitted, url, headers).boxed(),
         PollingRequest::Poll(name) => poll(endpoint, admitted, name).boxed(),
         PollingRequest::Send(name) => send(endpoint, admitted, name, body).boxed(),
         PollingRequest::WebSocket(_) => ready(refuse(endpoint, PollingRefusal::BadRequest)).boxed(),
@@ -62,8 +68,13 @@ pub(super) fn refuse(endpoint: &PollingEndpoint, refusal: PollingRefusal) -> Res
     respond(endpoint, PollingOutcome::Refused(refusal))
 }
 
-/// Opens a session, and returns its first output.
-async fn open(endpoint: &'static PollingEndpoint, admitted: Admitted) -> Response {
+/// Opens a session, and returns its first output if the server speaks first.
+async fn open(
+    endpoint: &'static PollingEndpoint,
+    admitted: Admitted,
+    url: Uri,
+    headers: HeaderMap,
+) -> Response {
     let dialect = endpoint.dialect;
     let (SessionKind::Commands(commands), Transport::WebSocket(transport)) =
         (&dialect.session, &dialect.transport)
@@ -74,17 +85,34 @@ async fn open(endpoint: &'static PollingEndpoint, admitted: Admitted) -> Respons
         Some(Err(full)) => return full.into_response(),
         place => place.and_then(Result::ok),
     };
-    let name = Uuid::new_v4();
+    let opening = Opening {
+        path: url.path(),
+        query: url.query().unwrap_or_default(),
+        headers: &headers,
+        subprotocol: None,
+    };
+    let connecting = Connecting::of(&admitted, (dialect, &endpoint.name), &opening).await;
+    let connecting = match connecting {
+        Ok(connecting) => connecting,
+        Err(refusal) => return respond(endpoint, PollingOutcome::Denied(&refusal)),
+    };
     let worker = &admitted.endpoints.worker;
     let node = worker.node().clone();
-    let entry = node.polled.open(name, DATA_BYTES_MAX, worker.accounts());
+    let name = PolledName {
+        node: node.status.id().to_owned(),
+        session: Uuid::new_v4(),
+    };
+    let limits = PollLimits {
+        bytes_max: DATA_BYTES_MAX,
+        hold: hold(endpoint, &admitted),
+    };
+    let entry = node.polled.open(name.session, limits, worker.accounts());
     let session = entry.session().clone();
     let link = Arc::new(PolledLink::new(session.clone(), transport, &admitted));
-    let connection = admitted.connection_named(dialect, &endpoint.name);
     let wire = PolledWire(link.clone());
-    let commands = (commands, Connecting::Later);
-    let (runtime, _) =
-        commands::start_as(admitted, dialect, connection, commands, wire, Some(name));
+    let is_greeted = commands.greeting.is_some();
+    let commands = (commands, connecting);
+    let (runtime, _) = commands::start(admitted, dialect, commands, wire, Some(name.session));
     let mut input = PolledInput::new(endpoint, link, place);
     tokio::spawn(async move {
         runtime.run(&mut input).await;
@@ -92,7 +120,17 @@ async fn open(endpoint: &'static PollingEndpoint, admitted: Admitted) -> Respons
         _ = timeout(FAREWELL_TIMEOUT, entry.session().gone()).await;
         drop((input, entry));
     });
-    fetched(endpoint, session.poll(None).await)
+    let first = match is_greeted {
+        true => session.poll(None).await,
+        false => Ok(Polled {
+            frames: Vec::new(),
+            end: PollEnd::Idle,
+        }),
+    };
+    match first {
+        Ok(first) => respond(endpoint, PollingOutcome::Opened(&name, &first)),
+        Err(refusal) => refuse(endpoint, refusal),
+    }
 }
 
 /// Fetches the output of a session.
@@ -106,7 +144,18 @@ fn poll(
     }
     // The rest of the request is dropped before the poll waits.
     let node = admitted.endpoints.worker.node().clone();
-    async move { fetched(endpoint, node.all_nodes.poll(&name).await) }
+    let hold = hold(endpoint, &admitted);
+    async move {
+        match node.all_nodes.poll(&name, hold).await {
+            Ok(polled) => respond(endpoint, PollingOutcome::Polled(&name, &polled)),
+            Err(refusal) => refuse(endpoint, refusal),
+        }
+    }
+}
+
+/// Returns how long a poll may wait, if the protocol limits it.
+fn hold(endpoint: &PollingEndpoint, admitted: &Admitted) -> Option<Duration> {
+    endpoint.hold.map(|hold| hold(&admitted.settings.config))
 }
 
 /// Delivers messages to a session.
@@ -116,23 +165,20 @@ async fn send(
     name: PolledName,
     body: Body,
 ) -> Response {
-    let bytes_max = admitted.settings.config.client.message_bytes_max;
-    let Ok(body) = to_bytes(body, bytes_max).await else {
-        return refuse(endpoint, PollingRefusal::TooLarge { bytes_max });
-    };
-    if let Some(long) = &admitted.long {
-        long.begin();
-    }
     let node = admitted.endpoints.worker.node();
-    match node.all_nodes.send(&name, body).await {
+    let bytes_max = admitted.settings.config.client.message_bytes_max;
+    let mut parts = Parts::new(body, endpoint.limit, bytes_max);
+    let deliver = async {
+        while let Some(part) = parts.next().await? {
+            if let Some(long) = &admitted.long {
+                long.begin();
+            }
+            node.all_nodes.send(&name, part).await?;
+        }
+        Ok(())
+    };
+    match deliver.await {
         Ok(()) => respond(endpoint, PollingOutcome::Sent),
-        Err(refusal) => refuse(endpoint, refusal),
-    }
-}
-
-fn fetched(endpoint: &PollingEndpoint, polled: Result<Polled, PollingRefusal>) -> Response {
-    match polled {
-        Ok(polled) => respond(endpoint, PollingOutcome::Polled(&polled)),
         Err(refusal) => refuse(endpoint, refusal),
     }
 }

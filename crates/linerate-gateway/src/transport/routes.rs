@@ -185,7 +185,7 @@ async fn open_websocket(
     };
     match &dialect.session {
         SessionKind::Commands(commands) => {
-            let connecting = Connecting::of(&admitted, dialect, &opening).await;
+            let connecting = Connecting::of(&admitted, (dialect, &dialect.name), &opening).await;
             match connecting {
                 Ok(connecting) => {
                     let commands = (commands, connecting);

@@ -5,6 +5,9 @@ mod client;
 mod connections;
 mod hostile;
 mod joins;
+mod longpoll;
+mod longpoll_client;
+mod longpoll_hostile;
 mod presence;
 mod pushes;
 

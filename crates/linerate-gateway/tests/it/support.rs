@@ -104,6 +104,11 @@ impl Gateway {
         running.shut_down().await.unwrap();
     }
 
+    /// Disconnects all clients.
+    pub(crate) async fn drain(&self) {
+        self.running().drain().await;
+    }
+
     /// Applies a changed configuration.
     pub(crate) fn reload(&self, config: Config) {
         self.running().reload(config).unwrap();

@@ -2,10 +2,11 @@
 
 use bytes::Bytes;
 use linerate_proto::{Opcode, frame};
+use uuid::Uuid;
 
 use crate::protocol::{
     decode::DecodeError,
-    polling::{ClientMessage, PollEnd, Polled, PollingOutcome, messages},
+    polling::{ClientMessage, PollEnd, Polled, PolledName, PollingOutcome, messages},
     socketio::polling::ENDPOINT,
 };
 
@@ -36,6 +37,10 @@ pub(super) fn body(data: &[u8]) {
         frames: vec![frames.into()],
         end: PollEnd::Ready,
     };
-    let response = (ENDPOINT.respond)(PollingOutcome::Polled(&polled));
+    let name = PolledName {
+        node: "node".to_owned(),
+        session: Uuid::nil(),
+    };
+    let response = (ENDPOINT.respond)(PollingOutcome::Polled(&name, &polled));
     assert_eq!(response.body, data);
 }

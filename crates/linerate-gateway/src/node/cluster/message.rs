@@ -91,7 +91,12 @@ pub(crate) enum NodeRequest {
         data: String,
     },
     /// Fetch the output of a session on this node whose client polls, and wait for some.
-    Fetch { session: String },
+    Fetch {
+        session: String,
+        /// How long to wait at most, in milliseconds; `None` for as long as this node allows.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        hold_ms: Option<u64>,
+    },
     /// Tell subscribers that publications may have been missed.
     Gap {
         /// The channels, with `*` for any text.
@@ -168,7 +173,7 @@ impl NodeRequest {
     /// Returns the session that a request of a client that polls is for.
     pub(in crate::node) fn polled_session(&self) -> Option<&str> {
         match self {
-            Self::Fetch { session } | Self::Messages { session, .. } => Some(session),
+            Self::Fetch { session, .. } | Self::Messages { session, .. } => Some(session),
             _ => None,
         }
     }

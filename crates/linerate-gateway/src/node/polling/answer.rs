@@ -22,9 +22,11 @@ impl PolledSessions {
         self.find(&name)
     }
 
-    /// Answers another node that fetches the output of a session.
-    pub(in crate::node) async fn answer_fetch(&self, name: &str) -> Answer {
-        let fetched = async { self.named(name)?.poll(Some(HOLD)).await };
+    /// Answers another node that fetches the output of a session, and waits for it for at most
+    /// `hold`.
+    pub(in crate::node) async fn answer_fetch(&self, name: &str, hold: Option<Duration>) -> Answer {
+        let hold = hold.map_or(HOLD, |hold| hold.min(HOLD));
+        let fetched = async { self.named(name)?.poll(Some(hold)).await };
         match fetched.await {
             Ok(Polled { frames, end }) => Answer::Fetched {
                 frames: BASE64_STANDARD.encode(frames.concat()),

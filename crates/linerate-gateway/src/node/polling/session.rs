@@ -6,6 +6,7 @@ use std::{
     collections::VecDeque,
     mem,
     task::{Context, Poll, Waker},
+    time::Duration,
 };
 
 use bytes::Bytes;
@@ -26,11 +27,19 @@ const CHARGED_BYTES_MAX: usize = 4 << 10;
 /// The memory of a piece of output in addition to its bytes.
 const PIECE_BYTES: usize = 64;
 
+/// The limits of a session whose client polls.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct PollLimits {
+    /// The number of bytes of output from which on nothing more is accepted.
+    pub(crate) bytes_max: usize,
+    /// How long a poll may wait; `None` if the client decides.
+    pub(crate) hold: Option<Duration>,
+}
+
 /// A session whose client polls.
 #[derive(Debug)]
 pub(crate) struct PolledSession {
-    /// The number of bytes of output from which on nothing more is accepted.
-    bytes_max: usize,
+    limits: PollLimits,
     messages: Account,
     state: Mutex<State>,
     /// Wakes all requests whenever something has changed for them.
@@ -45,6 +54,8 @@ struct State {
     /// The part of the account that the output uses.
     share: Share,
     input: Option<Incoming>,
+    /// True if the client has polled since the session has asked for input.
+    has_polled: bool,
     /// The bytes of the input until the session has handled it; `None` if there is none.
     input_bytes: Option<usize>,
     /// True while a request waits for output.
@@ -77,14 +88,16 @@ pub(crate) enum Incoming {
     Body(Bytes, Share),
     /// A message on the WebSocket that has continued the session.
     Message(Message),
+    /// A poll has begun or ended.
+    Poll,
     /// A WebSocket continues the session.
     Upgrade(Sender),
 }
 
 impl PolledSession {
-    pub(super) fn new(bytes_max: usize, accounts: &Accounts) -> Self {
+    pub(super) fn new(limits: PollLimits, accounts: &Accounts) -> Self {
         Self {
-            bytes_max,
+            limits,
             messages: accounts.messages.clone(),
             state: Mutex::new(State {
                 stage: Stage::Polled,
@@ -92,6 +105,7 @@ impl PolledSession {
                 output_bytes: 0,
                 share: accounts.backlogs.share(0),
                 input: None,
+                has_polled: false,
                 input_bytes: None,
                 is_polled: false,
                 is_sending: false,
@@ -128,14 +142,14 @@ impl PolledSession {
         let state = self.state.lock();
         match state.is_over() {
             true => 0,
-            false => self.bytes_max.saturating_sub(state.output_bytes),
+            false => self.limits.bytes_max.saturating_sub(state.output_bytes),
         }
     }
 
     /// Completes when there is room, or the session has ended.
     pub(crate) fn poll_room(&self, cx: &mut Context<'_>) -> Poll<()> {
         let mut state = self.state.lock();
-        if state.is_over() || state.output_bytes < self.bytes_max {
+        if state.is_over() || state.output_bytes < self.limits.bytes_max {
             return Poll::Ready(());
         }
         state.writer = Some(cx.waker().clone());
@@ -152,12 +166,15 @@ impl PolledSession {
         self.state.lock().input_bytes.unwrap_or_default()
     }
 
-    /// Takes the next input once there is some; `None` if the client is gone. Further input waits
-    /// until [`handled`](Self::handled) is called.
+    /// Takes the next input once there is some; `None` if the client is gone. Further bodies and
+    /// messages wait until [`handled`](Self::handled) is called.
     pub(crate) fn poll_input(&self, cx: &mut Context<'_>) -> Poll<Option<Incoming>> {
         let mut state = self.state.lock();
         if state.stage == Stage::Gone {
             return Poll::Ready(None);
+        }
+        if mem::take(&mut state.has_polled) {
+            return Poll::Ready(Some(Incoming::Poll));
         }
         match state.input.take() {
             Some(incoming) => Poll::Ready(Some(incoming)),

@@ -13,7 +13,7 @@ use linerate_budget::Budget;
 use tokio::time::{advance, sleep};
 use uuid::Uuid;
 
-use super::{Incoming, PolledEntry, PolledSession, PolledSessions};
+use super::{Incoming, PollLimits, PolledEntry, PolledSession, PolledSessions};
 use crate::{
     node::Accounts,
     protocol::polling::{PollEnd, Polled, PollingRefusal},
@@ -22,7 +22,15 @@ use crate::{
 const NAME: Uuid = Uuid::from_u128(7);
 
 fn open() -> PolledEntry {
-    PolledSessions::default().open(NAME, 10, &Accounts::default())
+    open_with(10, &Accounts::default())
+}
+
+fn open_with(bytes_max: usize, accounts: &Accounts) -> PolledEntry {
+    let limits = PollLimits {
+        bytes_max,
+        hold: None,
+    };
+    PolledSessions::default().open(NAME, limits, accounts)
 }
 
 fn push(session: &PolledSession, text: &'static str) {
@@ -76,6 +84,21 @@ async fn a_poll_fetches_everything_or_waits() {
     assert_eq!(session.poll(hold).await, fetched(&[], PollEnd::Idle));
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_session_can_limit_how_long_a_poll_waits() {
+    let limits = PollLimits {
+        bytes_max: 10,
+        hold: Some(Duration::from_secs(10)),
+    };
+    let entry = PolledSessions::default().open(NAME, limits, &Accounts::default());
+    for (hold, expected) in [(None, 10), (Some(20), 10), (Some(5), 5)] {
+        let begun = tokio::time::Instant::now();
+        let polled = entry.session().poll(hold.map(Duration::from_secs)).await;
+        assert_eq!(polled, fetched(&[], PollEnd::Idle));
+        assert_eq!(begun.elapsed().as_secs(), expected, "{hold:?}");
+    }
+}
+
 #[tokio::test]
 async fn output_is_bounded_and_there_is_room_again_after_a_poll() {
     let entry = open();
@@ -99,7 +122,7 @@ async fn output_is_bounded_and_there_is_room_again_after_a_poll() {
 async fn output_is_charged_until_it_is_fetched() {
     let budget = Budget::new(1 << 30);
     let accounts = Accounts::new(&budget);
-    let entry = PolledSessions::default().open(NAME, 1 << 20, &accounts);
+    let entry = open_with(1 << 20, &accounts);
     let session = entry.session();
     for _ in 0..100 {
         session.push(vec![b'x'; 1_000].into());
@@ -120,7 +143,7 @@ async fn output_is_charged_until_it_is_fetched() {
 async fn a_body_is_delivered_once_the_session_has_handled_it() {
     let budget = Budget::new(1 << 30);
     let accounts = Accounts::new(&budget);
-    let entry = PolledSessions::default().open(NAME, 10, &accounts);
+    let entry = open_with(10, &accounts);
     let session = entry.session().clone();
     let sent = tokio::spawn({
         let session = session.clone();
@@ -239,9 +262,27 @@ async fn a_session_that_was_upgraded_refuses_requests() {
 }
 
 #[tokio::test]
+async fn the_session_notices_when_a_poll_begins_and_ends() {
+    let entry = open();
+    let session = entry.session().clone();
+    let waiting = tokio::spawn({
+        let session = session.clone();
+        async move { session.poll(None).await }
+    });
+    let mut cx = Context::from_waker(Waker::noop());
+    for _ in 0..2 {
+        let input = poll_fn(|cx| session.poll_input(cx)).await;
+        assert!(matches!(input, Some(Incoming::Poll)), "{input:?}");
+        assert!(session.poll_input(&mut cx).is_pending());
+        push(&session, "a");
+    }
+    waiting.await.unwrap().unwrap();
+}
+
+#[tokio::test]
 async fn a_session_is_found_while_its_entry_exists() {
     let sessions = PolledSessions::default();
-    let entry = sessions.open(NAME, 10, &Accounts::default());
+    let entry = sessions.open(NAME, PollLimits::default(), &Accounts::default());
     assert!(sessions.find(&NAME).is_ok());
     assert!(sessions.named(&NAME.to_string()).is_ok());
     assert!(sessions.named("a").is_err());

@@ -6,7 +6,7 @@ use uuid::Uuid;
 
 use super::cluster::{Pair, pair};
 use crate::{
-    node::{Incoming, polling::PolledEntry},
+    node::{Incoming, PollLimits, polling::PolledEntry},
     protocol::polling::{PollEnd, PolledName, PollingRefusal},
 };
 
@@ -18,7 +18,11 @@ fn polled(pair: &Pair, node: usize, session: Uuid) -> (PolledName, PolledEntry) 
         node: node.status.id().to_owned(),
         session,
     };
-    (name, node.polled.open(session, 1_000, accounts))
+    let limits = PollLimits {
+        bytes_max: 1_000,
+        hold: None,
+    };
+    (name, node.polled.open(session, limits, accounts))
 }
 
 #[tokio::test]
@@ -28,27 +32,32 @@ async fn polls_and_bodies_find_their_session_on_another_node() {
     let (here, session) = (&pair.nodes[0].all_nodes, entry.session());
     session.push("a".into());
     session.push("\u{1e}b".into());
-    let polled = here.poll(&name).await.unwrap();
+    let polled = here.poll(&name, None).await.unwrap();
     assert_eq!(
         (polled.frames.concat(), polled.end),
         (b"a\x1eb".to_vec(), PollEnd::Ready)
     );
     let read = async {
-        let input = poll_fn(|cx| session.poll_input(cx)).await;
+        let mut input = poll_fn(|cx| session.poll_input(cx)).await;
+        assert!(matches!(input, Some(Incoming::Poll)));
+        input = poll_fn(|cx| session.poll_input(cx)).await;
         assert!(matches!(input, Some(Incoming::Body(body, _)) if body == "c"));
         session.handled();
     };
     let (sent, ()) = tokio::join!(here.send(&name, "c".into()), read);
     assert_eq!(sent, Ok(()));
     session.end();
-    assert_eq!(here.poll(&name).await.unwrap().end, PollEnd::Closed);
-    assert_eq!(here.poll(&name).await, Err(PollingRefusal::UnknownSession));
+    assert_eq!(here.poll(&name, None).await.unwrap().end, PollEnd::Closed);
+    assert_eq!(
+        here.poll(&name, None).await,
+        Err(PollingRefusal::UnknownSession)
+    );
     let nowhere = PolledName {
         node: "nowhere".to_owned(),
         ..name
     };
     assert_eq!(
-        here.poll(&nowhere).await,
+        here.poll(&nowhere, None).await,
         Err(PollingRefusal::UnknownSession)
     );
 }
@@ -62,8 +71,32 @@ async fn a_poll_at_another_node_waits_for_as_long_as_its_client() {
         entry.session().push("late".into());
         entry.session().flush();
     };
-    let (polled, ()) = tokio::join!(pair.nodes[0].all_nodes.poll(&name), push);
+    let (polled, ()) = tokio::join!(pair.nodes[0].all_nodes.poll(&name, None), push);
     assert_eq!(polled.unwrap().frames, ["late"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_poll_at_another_node_ends_when_its_time_is_over() {
+    let pair = pair().await;
+    let (name, entry) = polled(&pair, 1, Uuid::from_u128(7));
+    let here = &pair.nodes[0].all_nodes;
+    for hold in [
+        Duration::ZERO,
+        Duration::from_secs(10),
+        Duration::from_secs(50),
+    ] {
+        let begun = tokio::time::Instant::now();
+        let polled = here.poll(&name, Some(hold)).await.unwrap();
+        assert_eq!(
+            (polled.frames.concat(), polled.end),
+            (vec![], PollEnd::Idle)
+        );
+        let late = begun.elapsed() - hold;
+        assert!(late < Duration::from_secs(1), "{late:?}");
+    }
+    entry.session().push("a".into());
+    let polled = here.poll(&name, Some(Duration::ZERO)).await.unwrap();
+    assert_eq!(polled.end, PollEnd::Ready);
 }
 
 #[tokio::test(start_paused = true)]
@@ -77,7 +110,7 @@ async fn many_polls_at_another_node_leave_room_for_other_requests() {
         .iter()
         .map(|(name, _)| {
             let (here, name) = (here.clone(), name.clone());
-            tokio::spawn(async move { here.all_nodes.poll(&name).await })
+            tokio::spawn(async move { here.all_nodes.poll(&name, None).await })
         })
         .collect();
     tokio::time::sleep(Duration::from_secs(1)).await;
@@ -105,7 +138,7 @@ async fn polls_at_a_node_that_leaves_end_at_once() {
         tokio::time::sleep(Duration::from_secs(1)).await;
         pair.nodes[1].shut_down().await;
     };
-    let (polled, ()) = tokio::join!(pair.nodes[0].all_nodes.poll(&name), leave);
+    let (polled, ()) = tokio::join!(pair.nodes[0].all_nodes.poll(&name, None), leave);
     assert_eq!(polled, Err(PollingRefusal::UnknownSession));
     assert!(begun.elapsed() < Duration::from_secs(2));
 }

@@ -17,9 +17,9 @@ struct Empty {}
 
 /// The payload of an answer.
 #[derive(Debug, Serialize)]
-struct Answer<T> {
-    status: &'static str,
-    response: T,
+pub(super) struct Answer<'a, T> {
+    pub(super) status: &'a str,
+    pub(super) response: T,
 }
 
 /// The response to a message that failed.

@@ -1,4 +1,5 @@
-//! What the request for the connection says: `/socket/websocket?vsn=2.0.0&token=…`.
+//! What the request for the connection says: `/socket/websocket?vsn=2.0.0&token=…`, or the request
+//! that opens a session on `/socket/longpoll`.
 
 use base64::{
     Engine,
@@ -18,8 +19,11 @@ const VSN: &str = "2.0.0";
 /// What the subprotocol with a token begins with. The package sends standard base64 after it.
 const AUTH_TOKEN: &str = "base64url.bearer.phx.";
 
+/// The header field with a token of clients that poll, which offer no subprotocols.
+const AUTH_TOKEN_FIELD: &str = "x-phoenix-authtoken";
+
 /// Standard base64, with or without padding.
-const BASE64: GeneralPurpose = GeneralPurpose::new(
+pub(super) const BASE64: GeneralPurpose = GeneralPurpose::new(
     &base64::alphabet::STANDARD,
     GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
 );
@@ -58,14 +62,17 @@ pub(super) fn read(opening: &Opening<'_>, _: &Config) -> Result<Connect, Disconn
     })
 }
 
-/// Returns the token among the subprotocols.
+/// Returns the token among the subprotocols, or in the header field for it.
 fn auth_token(opening: &Opening<'_>) -> Result<Option<String>, Disconnect> {
     let fields = opening.headers.get_all(SEC_WEBSOCKET_PROTOCOL).iter();
     let mut offered = fields
         .filter_map(|field| field.to_str().ok())
         .flat_map(|field| field.split(','));
     let Some(encoded) = offered.find_map(|one| one.trim().strip_prefix(AUTH_TOKEN)) else {
-        return Ok(None);
+        let field = opening.headers.get(AUTH_TOKEN_FIELD);
+        let token = field.map(|field| field.to_str().map(str::to_owned));
+        let refuse = |_| refused("X-Phoenix-AuthToken is not ASCII text".to_owned());
+        return token.transpose().map_err(refuse);
     };
     let token = BASE64.decode(encoded).ok();
     let token = token.and_then(|token| String::from_utf8(token).ok());
@@ -124,5 +131,23 @@ mod tests {
         assert_eq!(opened("vsn=2.0.0", Some(offered)).unwrap().token, "a.b.c");
         let malformed = "phoenix, base64url.bearer.phx.!";
         assert!(opened("vsn=2.0.0", Some(malformed)).is_err());
+    }
+
+    #[test]
+    fn the_token_of_a_client_that_polls_is_in_a_field() {
+        let with = |bytes: &'static [u8]| {
+            let value = HeaderValue::from_bytes(bytes).unwrap();
+            let headers = HeaderMap::from_iter([("x-phoenix-authtoken".parse().unwrap(), value)]);
+            let opening = Opening {
+                path: "/socket/longpoll",
+                query: "vsn=2.0.0&token=t",
+                headers: &headers,
+                subprotocol: None,
+            };
+            read(&opening, &Config::default())
+        };
+        assert_eq!(with(b"a.b.c").unwrap().token, "a.b.c");
+        let refused = with(b"\xff").unwrap_err();
+        assert_eq!(refused.reason, "X-Phoenix-AuthToken is not ASCII text");
     }
 }

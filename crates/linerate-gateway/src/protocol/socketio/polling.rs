@@ -13,8 +13,8 @@ use crate::protocol::{
     decode::DecodeError,
     dialect::{Opening, PollingEndpoint, WEBSOCKET},
     polling::{
-        ClientMessage, FirstMessage, PollEnd, Polled, PolledName, PollingOutcome, PollingRefusal,
-        PollingRequest, PollingResponse, ProbeStep, messages,
+        BodyLimit, ClientMessage, FirstMessage, PollEnd, Polled, PolledName, PollingOutcome,
+        PollingRefusal, PollingRequest, PollingResponse, ProbeStep, messages,
     },
 };
 
@@ -31,6 +31,8 @@ pub(crate) static ENDPOINT: PollingEndpoint = PollingEndpoint {
     path: super::PATH,
     name: ("socketio", POLLING),
     dialect: &super::EVENTS,
+    hold: None,
+    limit: BodyLimit::Body,
     read,
     split,
     respond,
@@ -122,8 +124,12 @@ fn without_line_breaks(base64: &[u8]) -> Cow<'_, [u8]> {
 
 fn respond(outcome: PollingOutcome<'_>) -> PollingResponse {
     let (status, content_type, body) = match outcome {
-        PollingOutcome::Polled(polled) => (200, "text/plain; charset=UTF-8", payload(polled)),
+        PollingOutcome::Opened(_, polled) | PollingOutcome::Polled(_, polled) => {
+            (200, "text/plain; charset=UTF-8", payload(polled))
+        }
         PollingOutcome::Sent => (200, "text/html", b"ok".to_vec()),
+        // Clients are authenticated by packets, so that only their requests are refused.
+        PollingOutcome::Denied(_) => return refuse(PollingRefusal::Forbidden),
         PollingOutcome::Refused(refusal) => return refuse(refusal),
     };
     PollingResponse {
@@ -172,7 +178,9 @@ fn refuse(refusal: PollingRefusal) -> PollingResponse {
         PollingRefusal::BadRequest => (400, 3, "Bad request"),
         PollingRefusal::Forbidden => (403, 4, "Forbidden"),
         PollingRefusal::UnsupportedVersion => (400, 5, "Unsupported protocol version"),
-        PollingRefusal::TooLarge { .. } | PollingRefusal::Unavailable => {
+        PollingRefusal::TooLarge { .. }
+        | PollingRefusal::TooLong { .. }
+        | PollingRefusal::Unavailable => {
             let is_large = refusal != PollingRefusal::Unavailable;
             return PollingResponse {
                 status: if is_large { 413 } else { 503 },

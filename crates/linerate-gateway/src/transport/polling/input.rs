@@ -75,6 +75,7 @@ impl Input for &mut PolledInput {
                     session.handled();
                     return Some(CommandFrame::Message(message));
                 }
+                Incoming::Poll => return Some(CommandFrame::Poll),
                 Incoming::Upgrade(sender) => {
                     self.link.upgrade(sender);
                     self.link.session.handled();

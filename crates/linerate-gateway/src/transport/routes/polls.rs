@@ -53,7 +53,9 @@ pub(super) fn methods(
             Ok((admitted, PollingRequest::WebSocket(session))) => {
                 open(endpoint, admitted, (session, url, headers), upgrade)
             }
-            Ok((admitted, request)) => polling::serve(endpoint, admitted, request, body),
+            Ok((admitted, request)) => {
+                polling::serve(endpoint, admitted, request, (url, headers, body))
+            }
         }
     };
     any(serve).options(cors::preflight)

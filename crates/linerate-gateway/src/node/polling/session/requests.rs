@@ -36,13 +36,15 @@ struct Turn<'a> {
 }
 
 impl PolledSession {
-    /// Waits for output and fetches it, for at most `hold` if that is not `None`.
+    /// Waits for output and fetches it, for at most `hold` and for as long as the session allows.
     ///
     /// # Errors
     /// The session has ended or continues on a WebSocket, or another poll is waiting, which ends
     /// the session.
     pub(crate) async fn poll(&self, hold: Option<Duration>) -> Result<Polled, PollingRefusal> {
         let turn = self.begin(|state| &mut state.is_polled)?;
+        self.note_poll();
+        let hold = [hold, self.limits.hold].into_iter().flatten().min();
         let until = hold.and_then(|hold| now().checked_add(hold));
         let mut probed_until = None;
         let polled = loop {
@@ -68,9 +70,15 @@ impl PolledSession {
             }
         };
         turn.end();
-        // The session may wait for room, and its task for the last poll.
-        self.wake();
+        self.note_poll();
         polled
+    }
+
+    /// Tells the session that its client is there. It may also wait for room, and its task for the
+    /// last poll.
+    fn note_poll(&self) {
+        self.state.lock().has_polled = true;
+        self.wake();
     }
 
     /// Delivers the body of a request. Completes when the session has handled all of it, or has
