@@ -3,9 +3,12 @@
 import { once } from "node:events";
 import { createServer, request } from "node:http";
 
-/** Starts a balancer for the servers at `urls` on a free port. */
-export async function startBalancer(urls) {
-  const balancer = new Balancer(urls);
+/**
+ * Starts a balancer for the servers at `urls` on a free port. Without `upgrades`, it refuses
+ * WebSockets.
+ */
+export async function startBalancer(urls, { upgrades = true } = {}) {
+  const balancer = new Balancer(urls, upgrades);
   await balancer.listen();
   return balancer;
 }
@@ -15,10 +18,16 @@ class Balancer {
   #turn = 0;
   #listener;
 
-  constructor(urls) {
+  constructor(urls, upgrades) {
     this.lead(urls);
     this.#listener = createServer((asked, answer) => this.#forward(asked, answer));
-    this.#listener.on("upgrade", (asked, socket, head) => this.#upgrade(asked, socket, head));
+    this.#listener.on("upgrade", (asked, socket, head) => {
+      if (upgrades) {
+        this.#upgrade(asked, socket, head);
+      } else {
+        refuse(socket, 403);
+      }
+    });
     // Connections that were closed during an answer are of no interest.
     this.#listener.on("clientError", (_, socket) => socket.destroy());
   }
@@ -65,11 +74,13 @@ class Balancer {
       server.on("error", () => socket.destroy());
       server.pipe(socket).pipe(server);
     });
-    forwarded.on("response", ({ statusCode }) => {
-      socket.end(`HTTP/1.1 ${statusCode} Refused\r\nConnection: close\r\n\r\n`);
-    });
+    forwarded.on("response", ({ statusCode }) => refuse(socket, statusCode));
     forwarded.on("error", () => socket.destroy());
     socket.on("error", () => forwarded.destroy());
     forwarded.end(head);
   }
+}
+
+function refuse(socket, status) {
+  socket.end(`HTTP/1.1 ${status} Refused\r\nConnection: close\r\n\r\n`);
 }

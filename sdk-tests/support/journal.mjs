@@ -59,6 +59,11 @@ export class Journal {
     return this.#entries.filter((entry) => entry.name === name).map(({ context }) => context);
   }
 
+  /** Returns all events so far, in order. */
+  entries() {
+    return this.#entries;
+  }
+
   names() {
     return this.#entries.map(({ name }) => name);
   }

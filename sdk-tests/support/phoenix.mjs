@@ -1,9 +1,28 @@
 // Servers that Phoenix clients can connect to, and clients.
 
-import { Presence, Socket } from "phoenix";
+import { LongPoll, Presence, Socket } from "phoenix";
 import WebSocket from "ws";
+import { startBalancer } from "./balancer.mjs";
 import { Journal } from "./journal.mjs";
 import { startServer } from "./server.mjs";
+
+/** Clients that poll get bytes as Base64. */
+const base64 = (payload) => Buffer.from(payload, "base64");
+
+/**
+ * The transports of the npm package: `options` of a socket, `bytes` which reads a payload that is
+ * not JSON, and `front`, which starts what is in front of the server, if there is something.
+ */
+export const TRANSPORTS = [
+  { name: "WebSocket", options: { transport: WebSocket }, bytes: Buffer.from },
+  { name: "long polling", options: { transport: LongPoll }, bytes: base64 },
+  {
+    name: "long polling, since WebSockets are refused",
+    options: { transport: WebSocket, longPollFallbackMs: 20_000 },
+    bytes: base64,
+    front: (url) => startBalancer([url], { upgrades: false }),
+  },
+];
 
 const EVENTS = ["closed", "error", "joined", "refused", "message", "created"];
 
