@@ -1,4 +1,4 @@
-//! Any bytes as URLs and messages of Phoenix clients.
+//! Any bytes as URLs, bodies and messages of Phoenix clients.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

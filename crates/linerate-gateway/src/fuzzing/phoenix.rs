@@ -1,6 +1,9 @@
-//! Any bytes as URLs and messages of Phoenix clients, and as answers to them.
+//! Any bytes as URLs and messages of Phoenix clients, and as answers to them. In `polling` are the
+//! bodies of clients that poll.
 
-use http::{HeaderMap, HeaderValue, header};
+mod polling;
+
+use http::{HeaderMap, HeaderName, HeaderValue, header};
 
 use crate::{
     config::Config,
@@ -19,28 +22,35 @@ const LIMITS: Limits = Limits {
     depth_max: 8,
 };
 
-/// Reads `data` as a URL or as a message; its first byte says which.
+/// Reads `data` as a URL, as the body of a request or as a message; its first byte says which.
 pub fn phoenix(data: &[u8]) {
     match data.split_first() {
         Some((b'/', url)) => opening(url),
+        Some((b'\n', body)) => polling::body(body),
         _ => message(data),
     }
 }
 
-/// The first line is a query, and the rest is the list of offered subprotocols.
+/// The first line is a query, and the rest is the list of offered subprotocols, or a token if a
+/// colon comes first.
 fn opening(data: &[u8]) {
     let mut parts = data.splitn(2, |&byte| byte == b'\n');
     let query = String::from_utf8_lossy(parts.next().unwrap_or_default());
-    let offered = parts
-        .next()
-        .and_then(|offered| HeaderValue::from_bytes(offered).ok());
-    let offered = offered.map(|offered| (header::SEC_WEBSOCKET_PROTOCOL, offered));
+    let token = HeaderName::from_static("x-phoenix-authtoken");
+    let field = parts.next().and_then(|rest| match rest.split_first() {
+        Some((b':', rest)) => Some((token, HeaderValue::from_bytes(rest).ok()?)),
+        _ => {
+            let offered = HeaderValue::from_bytes(rest).ok()?;
+            Some((header::SEC_WEBSOCKET_PROTOCOL, offered))
+        }
+    });
     let opening = Opening {
         path: CHANNELS.path,
         query: &query,
-        headers: &HeaderMap::from_iter(offered),
+        headers: &HeaderMap::from_iter(field),
         subprotocol: None,
     };
+    polling::request(&opening);
     let connects = CHANNELS.connects().expect("requests connect clients");
     match (connects.read)(&opening, &Config::default()) {
         Ok(connect) => {
