@@ -72,7 +72,7 @@ afterEach(close);
 
 const ann = () => connectionToken("ann");
 
-for (const { name, options, bytes, front } of TRANSPORTS) {
+for (const [index, { name, options, bytes, front }] of TRANSPORTS.entries()) {
   const connect = (url, token, more) => phoenix.connect(url, token, { ...options, ...more });
 
   describe(name, () => {
@@ -148,11 +148,13 @@ for (const { name, options, bytes, front } of TRANSPORTS) {
       const [ann, bob] = ["ann", "bob"].map((user) =>
         connectionToken(user, { info: { name: user } }),
       );
-      await joined(connect(url, ann).socket, "open:presence");
-      const { channel } = join(connect(url, ann).socket, "open:presence");
+      // A client whose last poll has not arrived is there for a while.
+      const topic = `open:presence-${index}`;
+      await joined(connect(url, ann).socket, topic);
+      const { channel } = join(connect(url, ann).socket, topic);
       const { known, until } = presence(channel);
       await within(until(["ann 2"]), "both connections of ann");
-      const leaving = await joined(connect(url, bob).socket, "open:presence");
+      const leaving = await joined(connect(url, bob).socket, topic);
       await within(until(["ann 2", "bob 1"]), "bob");
       assert.equal(known.state.bob.metas[0].name, "bob");
       leaving.channel.leave();
@@ -175,7 +177,9 @@ for (const { name, options, bytes, front } of TRANSPORTS) {
     });
 
     test("a client whose token is refused tries again with another one", async () => {
-      const tokens = [connectionToken("ann", { seconds: -10 }), ann()];
+      // The fallback takes another token than the WebSocket before it.
+      const expired = connectionToken("ann", { seconds: -10 });
+      const tokens = [expired, expired, ann()];
       const { journal } = connect(url, () => tokens.shift());
       await journal.next("close");
       await journal.next("open");

@@ -52,7 +52,10 @@ mod socketio;
 mod tags;
 mod work;
 
-use std::{sync::Arc, time::Instant};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use bytes::Bytes;
 use linerate_hub::{ChannelName, ClientId};
@@ -241,6 +244,14 @@ impl Session {
                 }
             }
             Err(error) => self.end(Disconnect::BAD_REQUEST.with_reason(error.to_string())),
+        }
+    }
+
+    /// Sets how long the client may be silent, if it is to send signs of life on its own. Call this
+    /// before it has connected.
+    pub(crate) fn limit_silence(&mut self, timeout: Duration) {
+        if self.commands.heartbeat.is_some() {
+            self.deadlines.limit_silence(timeout);
         }
     }
 

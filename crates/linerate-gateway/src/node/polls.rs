@@ -32,12 +32,13 @@ impl AllNodes {
         }
         let until = hold.and_then(|hold| now().checked_add(hold));
         loop {
-            let left = until.map(|until| until.saturating_duration_since(now()));
+            let left = until.map_or(HOLD, |until| until.saturating_duration_since(now()));
+            let hold = left.min(HOLD);
             let ask = NodeRequest::Fetch {
                 session: session.to_string(),
-                hold_ms: left.map(rounded_up),
+                hold_ms: Some(rounded_up(hold)),
             };
-            match self.ask_node_of_session(node, ask).await? {
+            match self.ask_node_of_session(node, ask, hold).await? {
                 Answer::Fetched {
                     end: PollEnd::Idle, ..
                 } if until.is_none_or(|until| until > now()) => {}
@@ -65,21 +66,23 @@ impl AllNodes {
             session: session.to_string(),
             data: BASE64_STANDARD.encode(body),
         };
-        match self.ask_node_of_session(node, ask).await? {
+        match self.ask_node_of_session(node, ask, HOLD).await? {
             Answer::Count(1) => Ok(()),
             _ => Err(PollingRefusal::UnknownSession),
         }
     }
 
+    /// Asks another node, which is expected to answer soon after `hold`.
     async fn ask_node_of_session(
         &self,
         node: &str,
         ask: NodeRequest,
+        hold: Duration,
     ) -> Result<Answer, PollingRefusal> {
         if !self.cluster.finds(node).await {
             return Err(PollingRefusal::UnknownSession);
         }
-        match self.cluster.poll_one(node, ask, HOLD).await {
+        match self.cluster.poll_one(node, ask, hold).await {
             Ok(Some(Answer::Refused(refusal))) => Err(refusal),
             Ok(answer) => answer.ok_or(PollingRefusal::UnknownSession),
             Err(_) => Err(PollingRefusal::Unavailable),

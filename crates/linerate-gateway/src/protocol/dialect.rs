@@ -221,7 +221,8 @@ pub(crate) struct PollingEndpoint {
     pub(crate) name: DialectName,
     /// The dialect on WebSockets that the clients use.
     pub(crate) dialect: &'static Dialect,
-    /// Returns how long a poll waits for a message; `None` if it waits for as long as its client.
+    /// Returns how long a poll waits for a message; `None` if it waits for as long as its client. A
+    /// client that sends signs of life on its own may be silent for one and a half times as long.
     pub(crate) hold: Option<fn(&Config) -> Duration>,
     /// What limits the body of a request.
     pub(crate) limit: BodyLimit,

@@ -65,17 +65,24 @@ impl Deadlines {
     /// be silent if it sends signs of life on its own: instead of sending a ping, the server then
     /// begins to wait for the next one.
     pub(super) fn new(options: &ClientOptions, heartbeat: Option<Duration>, now: Instant) -> Self {
-        let (ping_interval, pong_timeout) = match heartbeat {
-            Some(timeout) => (timeout / 2, timeout),
-            None => (options.ping_interval, options.pong_timeout),
-        };
-        Self {
-            ping_interval: milliseconds(ping_interval),
-            pong_timeout: milliseconds(pong_timeout),
+        let mut deadlines = Self {
+            ping_interval: milliseconds(options.ping_interval),
+            pong_timeout: milliseconds(options.pong_timeout),
             answer: Some(now + options.connect_timeout),
             ping: None,
             expiry: None,
+        };
+        if let Some(heartbeat) = heartbeat {
+            deadlines.limit_silence(heartbeat);
         }
+        deadlines
+    }
+
+    /// Sets how long a client may be silent that sends signs of life on its own. Call this before it
+    /// has connected.
+    pub(super) fn limit_silence(&mut self, timeout: Duration) {
+        self.ping_interval = milliseconds(timeout / 2);
+        self.pong_timeout = milliseconds(timeout);
     }
 
     /// Sets when the client must have sent its connect command.

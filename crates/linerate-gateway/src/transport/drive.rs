@@ -107,6 +107,12 @@ impl SessionRuntime {
         runtime
     }
 
+    /// Sets how long the client may be silent, if it is to send signs of life on its own. Call this
+    /// before the session runs.
+    pub(super) fn limit_silence(&mut self, timeout: Duration) {
+        self.session.limit_silence(timeout);
+    }
+
     /// Returns whether the session waits for nothing but its client.
     pub(super) fn is_settled(&self) -> bool {
         self.works.is_none() && self.session.is_settled() && self.outlet.is_quiet()

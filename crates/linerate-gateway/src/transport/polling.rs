@@ -44,6 +44,10 @@ use wire::{PolledLink, PolledWire};
 /// polls at once.
 const FAREWELL_TIMEOUT: Duration = Duration::from_secs(5);
 
+/// How long a client may be silent, as a multiple of how long a poll waits. A client that is there
+/// polls again at once, but its last request may never have arrived.
+const SILENCE_PER_HOLD: f32 = 1.5;
+
 /// Serves a request that is not for a WebSocket.
 pub(super) fn serve(
     endpoint: &'static PollingEndpoint,
@@ -112,7 +116,10 @@ async fn open(
     let wire = PolledWire(link.clone());
     let is_greeted = commands.greeting.is_some();
     let commands = (commands, connecting);
-    let (runtime, _) = commands::start(admitted, dialect, commands, wire, Some(name.session));
+    let (mut runtime, _) = commands::start(admitted, dialect, commands, wire, Some(name.session));
+    if let Some(hold) = limits.hold {
+        runtime.limit_silence(hold.mul_f32(SILENCE_PER_HOLD));
+    }
     let mut input = PolledInput::new(endpoint, link, place);
     tokio::spawn(async move {
         runtime.run(&mut input).await;

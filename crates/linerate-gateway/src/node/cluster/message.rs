@@ -93,8 +93,8 @@ pub(crate) enum NodeRequest {
     /// Fetch the output of a session on this node whose client polls, and wait for some.
     Fetch {
         session: String,
-        /// How long to wait at most, in milliseconds; `None` for as long as this node allows.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
+        /// How long to wait at most, in milliseconds; older nodes do not say it.
+        #[serde(default)]
         hold_ms: Option<u64>,
     },
     /// Tell subscribers that publications may have been missed.

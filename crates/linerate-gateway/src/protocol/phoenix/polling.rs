@@ -23,7 +23,8 @@ use crate::protocol::{
     },
 };
 
-/// How long a poll waits for a message, as in Phoenix. The npm package waits twice as long.
+/// How long a poll waits for a message, as in Phoenix. The npm package waits twice as long, and a
+/// client that polls may be silent for one and a half times as long.
 const HOLD: Duration = Duration::from_secs(10);
 
 /// The session has ended, or is new: "Gone".
