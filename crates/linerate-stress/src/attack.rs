@@ -74,6 +74,8 @@ pub(crate) enum Abuse {
     Pings,
     /// Sending Phoenix messages that are refused, and joining and leaving topics.
     PhoenixCommands,
+    /// Opening sessions of Phoenix with long polling, and never polling them.
+    PhoenixPolls,
     /// Opening sessions of Socket.IO, and never polling them again.
     Polls,
     /// Sending Pusher commands that are refused, and joining and leaving channels.
@@ -150,7 +152,8 @@ impl Abuse {
             Self::Events => commands(commands::EVENTS),
             Self::Hoard => Box::new(hoard::Hoard::new(server, peers, is_twin)),
             Self::Pages => Box::new(pages::Pages::new(server, peers, is_twin)),
-            Self::Polls => Box::new(polls::Polls::new(server, peers)),
+            Self::PhoenixPolls => Box::new(polls::Polls::new(polls::PHOENIX, server, peers)),
+            Self::Polls => Box::new(polls::Polls::new(polls::SOCKET_IO, server, peers)),
             Self::PhoenixCommands => commands(commands::PHOENIX),
             Self::PusherCommands => commands(commands::PUSHER),
             Self::SlowFrames

@@ -46,10 +46,10 @@ pub(crate) fn rows() -> Vec<Row> {
     rows.extend(files::rows());
     rows.extend(uploads::rows());
     rows.extend(protocols::rows());
+    rows.extend(polls::rows());
     rows.extend([
         attachments::row(),
         backends::row(),
-        polls::row(),
         webhooks::row(),
         stalled::row(),
         hoard::row(),

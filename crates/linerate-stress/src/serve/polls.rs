@@ -1,4 +1,4 @@
-//! Sessions of Socket.IO with large bodies, which are never polled again.
+//! Sessions of clients that poll with large bodies, which are never polled again.
 
 use anyhow::Result;
 
@@ -21,25 +21,31 @@ const SESSIONS_MAX: usize = 200;
 /// wait for room, and a connection with the task of the session.
 const BYTES_EACH: u64 = (64 << 10) + (256 << 10) + 2 * (64 << 10) + (48 << 10);
 
-pub(super) fn row() -> Row {
-    Row::new("serve/polls", run)
+pub(super) fn rows() -> [Row; 2] {
+    [
+        Row::new("serve/phoenix-polls", |effort| {
+            let flags = ["protocols.phoenix=true", "phoenix.heartbeat_timeout_s=4"];
+            run(effort, "Phoenix", Abuse::PhoenixPolls, &flags)
+        }),
+        Row::new("serve/polls", |effort| {
+            let flags = [
+                "protocols.socketio=true",
+                "client.ping_interval_s=2",
+                "client.pong_timeout_s=2",
+            ];
+            run(effort, "Socket.IO", Abuse::Polls, &flags)
+        }),
+    ]
 }
 
-fn run(effort: &Effort) -> Result<Outcome> {
-    // The server forgets sessions while the row is measured.
-    let flags = [
-        "--set",
-        "protocols.socketio=true",
-        "--set",
-        "client.ping_interval_s=2",
-        "--set",
-        "client.pong_timeout_s=2",
-    ];
-    let figures = abused(effort, Abuse::Polls, SESSIONS_MAX, &flags)?;
+/// With these settings, the server forgets sessions while the row is measured.
+fn run(effort: &Effort, protocol: &str, abuse: Abuse, settings: &[&str]) -> Result<Outcome> {
+    let flags: Vec<_> = settings.iter().flat_map(|set| ["--set", set]).collect();
+    let figures = abused(effort, abuse, SESSIONS_MAX, &flags)?;
     let [sessions, bodies] = [SESSIONS, SENT].map(|name| figures.counted(name));
     Ok(Outcome {
         abuse: format!(
-            "{SESSIONS_MAX} Socket.IO sessions at a time that are never polled again, each with bodies of 63 KB"
+            "{SESSIONS_MAX} {protocol} sessions at a time that are never polled again, each with bodies of 63 KB"
         ),
         bounds: Bounds {
             memory_growth_max: BOUNDS.memory_growth_max + SESSIONS_MAX as u64 * BYTES_EACH,
