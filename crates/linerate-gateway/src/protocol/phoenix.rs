@@ -10,6 +10,7 @@
 //! | `polling` | requests of clients that poll |
 //! | `presence` | who is in a topic |
 //! | `request` | the messages of clients |
+//! | `text` | binary messages as JSON |
 
 mod binary;
 mod broadcast;
@@ -19,6 +20,7 @@ mod opening;
 pub(crate) mod polling;
 mod presence;
 mod request;
+mod text;
 
 use super::dialect::{
     Commands, ConnectingRequest, Dialect, GapNotice, Protocol, SessionKind, Switch, Transport,

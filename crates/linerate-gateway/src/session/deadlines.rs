@@ -78,8 +78,8 @@ impl Deadlines {
         deadlines
     }
 
-    /// Sets how long a client may be silent that sends signs of life on its own. Call this before it
-    /// has connected.
+    /// Sets how long a client may be silent that sends signs of life on its own. To be called
+    /// before the client has connected.
     pub(super) fn limit_silence(&mut self, timeout: Duration) {
         self.ping_interval = milliseconds(timeout / 2);
         self.pong_timeout = milliseconds(timeout);

@@ -104,9 +104,11 @@ impl Gateway {
         running.shut_down().await.unwrap();
     }
 
-    /// Disconnects all clients.
-    pub(crate) async fn drain(&self) {
-        self.running().drain().await;
+    /// Disconnects all clients, and ends the gateway.
+    pub(crate) async fn drain(mut self) {
+        let running = self.running.take().unwrap();
+        running.drain().await;
+        running.shut_down().await.unwrap();
     }
 
     /// Applies a changed configuration.

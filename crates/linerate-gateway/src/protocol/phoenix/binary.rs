@@ -1,18 +1,15 @@
 //! Messages in binary frames, whose payloads are bytes. The kinds and the lengths of the texts are
 //! single bytes.
 
-use base64::{Engine, prelude::BASE64_STANDARD};
 use linerate_hub::Unencodable;
 use linerate_proto::{Opcode, frame::OpenFrame};
-use serde::Serialize;
 
-use super::message::Answer;
 use crate::protocol::command::{PhoenixPlace, PhoenixRef};
 
 /// The kinds of messages.
 pub(super) const PUSH: u8 = 0;
-const REPLY: u8 = 1;
-const BROADCAST: u8 = 2;
+pub(super) const REPLY: u8 = 1;
+pub(super) const BROADCAST: u8 = 2;
 
 /// A message of a client.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -39,34 +36,8 @@ pub(super) fn decode(frame: &[u8]) -> Option<Push<'_>> {
     })
 }
 
-/// Returns a message to a client as JSON with its bytes as Base64, for clients that cannot receive
-/// bytes; `None` if the gateway does not write such messages.
-pub(super) fn as_text(frame: &[u8]) -> Option<String> {
-    let (&kind, rest) = frame.split_first()?;
-    match kind {
-        BROADCAST => {
-            let ([topic, event], payload) = texts(rest)?;
-            let payload = BASE64_STANDARD.encode(payload);
-            to_json(&((), (), topic, event, payload))
-        }
-        REPLY => {
-            let ([join_ref, reference, topic, status], payload) = texts(rest)?;
-            let response = BASE64_STANDARD.encode(payload);
-            let answer = Answer { status, response };
-            let [join_ref, reference] =
-                [join_ref, reference].map(|text| Some(text).filter(|text| !text.is_empty()));
-            to_json(&(join_ref, reference, topic, "phx_reply", answer))
-        }
-        _ => None,
-    }
-}
-
-fn to_json(message: &impl Serialize) -> Option<String> {
-    serde_json::to_string(message).ok()
-}
-
 /// Splits a message after its texts, whose lengths come first.
-fn texts<const N: usize>(bytes: &[u8]) -> Option<([&str; N], &[u8])> {
+pub(super) fn texts<const N: usize>(bytes: &[u8]) -> Option<([&str; N], &[u8])> {
     let (lengths, mut rest) = bytes.split_first_chunk::<N>()?;
     let mut texts = [""; N];
     for (text, &length) in texts.iter_mut().zip(lengths) {
@@ -123,7 +94,7 @@ fn append(kind: u8, texts: &[&str], payload: &[u8], out: &mut Vec<u8>) -> Result
 // The bytes are those of Phoenix's test/phoenix/socket/v2_json_serializer_test.exs.
 #[cfg(test)]
 mod tests {
-    use super::{Push, append_broadcast, append_reply, as_text, decode};
+    use super::{Push, append_broadcast, append_reply, decode};
     use crate::protocol::command::{PhoenixPlace, PhoenixRef};
 
     #[test]
@@ -153,25 +124,6 @@ mod tests {
         append_broadcast("topic", "event", b"efg", &mut out).unwrap();
         assert_eq!(out, b"\x82\x10\x02\x05\x05topiceventefg");
         assert!(append_broadcast(&"t".repeat(256), "event", b"", &mut out).is_err());
-    }
-
-    #[test]
-    fn clients_that_cannot_receive_bytes_get_them_as_base64() {
-        let broadcast = as_text(b"\x02\x05\x05topicevent\xff\0");
-        let expected = r#"[null,null,"topic","event","/wA="]"#;
-        assert_eq!(broadcast.as_deref(), Some(expected));
-        let reply = as_text(b"\x01\x00\x03\x05\x02123topicok\xff\0");
-        let answer = r#"{"status":"ok","response":"/wA="}"#;
-        let expected = format!(r#"[null,"123","topic","phx_reply",{answer}]"#);
-        assert_eq!(reply, Some(expected));
-        for frame in [
-            &b""[..],
-            b"\x00\x00\x00\x00\x00",
-            b"\x02\x05",
-            b"\x02\x01\x00\xff",
-        ] {
-            assert_eq!(as_text(frame), None, "{frame:?}");
-        }
     }
 
     #[test]

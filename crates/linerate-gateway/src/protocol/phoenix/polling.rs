@@ -12,7 +12,7 @@ use http::Method;
 use linerate_proto::Opcode;
 use serde::Serialize;
 
-use super::{binary, opening};
+use super::{opening, text};
 use crate::protocol::{
     codes::Refusal,
     decode::DecodeError,
@@ -129,7 +129,7 @@ fn fetched<'a>(name: &PolledName, polled: &'a Polled) -> Body<'a> {
     };
     let frames = polled.frames.iter().flat_map(|piece| messages(piece));
     let texts = frames.filter_map(|(opcode, payload)| match opcode {
-        Opcode::Binary => binary::as_text(payload).map(Cow::Owned),
+        Opcode::Binary => text::of(payload).map(Cow::Owned),
         _ => Some(String::from_utf8_lossy(payload)),
     });
     Body::with_messages(status, name, texts.collect())
