@@ -30,6 +30,7 @@ class Clauses(unittest.TestCase):
     def test_a_test_that_does_not_exist_is_reported(self):
         for tests, missing in (
             ("`refusals.rs`, `nothing_comes`", "no test nothing_comes"),
+            ("`refusals.rs`, `base64_url`", "no test base64_url"),
             ("`refusals.rs`; `native.rs`, `ping_is_empty`", "no test ping_is_empty"),
             ("`refusal.rs`, `nothing_comes_before_connecting`", "no file refusal.rs"),
             ("`sdk-tests/tests/missing.test.mjs`", "no file sdk-tests/tests/missing.test.mjs"),
