@@ -81,19 +81,24 @@ fn read(method: &Method, opening: &Opening<'_>) -> Result<PollingRequest, Pollin
     }
 }
 
-/// Takes the first line. Empty lines after it are skipped.
+/// Takes the first line that is not empty. A body without one is an empty message.
 fn split(mut body: Bytes) -> FirstMessage {
+    skip_breaks(&mut body);
     let end = body.iter().position(|&byte| byte == SEPARATOR);
     let rest = end.map(|at| body.split_off(at)).and_then(|mut rest| {
-        let is_break = |byte: &&u8| matches!(**byte, b'\r' | SEPARATOR);
-        let breaks = rest.iter().take_while(is_break).count();
-        rest.advance(breaks);
+        skip_breaks(&mut rest);
         (!rest.is_empty()).then_some(rest)
     });
     if body.last() == Some(&b'\r') {
         body.truncate(body.len() - 1);
     }
     (message(body), rest)
+}
+
+fn skip_breaks(body: &mut Bytes) {
+    let is_break = |byte: &&u8| matches!(**byte, b'\r' | SEPARATOR);
+    let breaks = body.iter().take_while(is_break).count();
+    body.advance(breaks);
 }
 
 /// A text message is a JSON array, which begins like no Base64.
@@ -282,10 +287,11 @@ mod tests {
             |text: &'static str| Ok(ClientMessage::Text(Bytes::from_static(text.as_bytes())));
         let binary = |bytes: &'static [u8]| Ok(ClientMessage::Binary(Bytes::from_static(bytes)));
         assert_eq!(found(b""), [text("")]);
+        assert_eq!(found(b"\r\n\n"), [text("")]);
         assert_eq!(found(b"[1]"), [text("[1]")]);
         let expected = [text("[1]"), binary(b"\xff\0"), text("[2]")];
         assert_eq!(found(b"[1]\n/wA=\n[2]"), expected);
-        assert_eq!(found(b"[1]\r\n\r\n/wA\r\n\n[2]\n"), expected);
+        assert_eq!(found(b"\n[1]\r\n\r\n/wA\r\n\n[2]\n"), expected);
         let malformed = "malformed packet: Base64 of a binary message";
         for body in [&b"{}\n[1]"[..], b"%%%", b"/wA=!", b" [1]", b"/wA=[1]"] {
             assert_eq!(found(body)[0], Err(malformed.to_owned()), "{body:?}");
