@@ -1,9 +1,12 @@
-//! Kafka as a source of publications: records of topics are published in channels.
+//! Kafka as a source of publications, and as a destination: records of topics are published in
+//! channels, and publications are written to topics.
 //!
 //! ```text
 //! Kafka ─► consumer ─► batch ─► Publisher ─► broker ─► clients
 //!   ▲                    │
 //!   └─ committed offset ◄┘ once the broker has accepted the batch
+//!
+//! clients ─► Producer ─► queue of librdkafka ─► Kafka
 //! ```
 //!
 //! All nodes are members of one consumer group, so that Kafka divides the partitions among them and
@@ -13,7 +16,9 @@
 //! after the broker has accepted the publications, so none is lost. A record that is read twice,
 //! because a node ended before the commit, has the same idempotency key, which brokers remember for
 //! a few minutes, and in durable channels its position is compared with the newest ones in the
-//! channel's history. Records that Kafka has deleted before they were read are reported as a gap.
+//! channel's history. Records that Kafka has deleted before they were read are reported as a gap. A
+//! producer stores the records of a key in the order in which it got them, once, and counts those
+//! that Kafka does not store.
 //!
 //! | module | responsibility |
 //! | --- | --- |
@@ -25,8 +30,10 @@
 //! | `job` | what the thread that reads asks of the runtime |
 //! | `member` | members of JSON objects |
 //! | `offsets` | where to begin in partitions, and which records are missing |
-//! | `options` | the options of a source |
+//! | `options` | the options of a source and of a producer |
 //! | `position` | positions of records |
+//! | `produce` | why records are not written, and how many are |
+//! | `producer` | writes records |
 //! | `reader` | the thread that reads |
 //! | `run` | reads and publishes until the source ends |
 //!
@@ -54,12 +61,21 @@ mod offsets;
 pub mod options;
 #[cfg(any(feature = "client", fuzzing, test))]
 mod position;
+mod produce;
+#[cfg(feature = "client")]
+mod producer;
 #[cfg(feature = "client")]
 mod reader;
 #[cfg(feature = "client")]
 mod run;
 
 pub use field::{Field, FieldError};
-pub use options::{Login, Mechanism, SourceOptions, Start, TlsPaths, TopicOptions};
+pub use options::{
+    ClusterOptions, Compression, Login, Mechanism, ProducerOptions, SourceOptions, Start, TlsPaths,
+    TopicOptions,
+};
+pub use produce::{ProduceError, ProducerStatus};
+#[cfg(feature = "client")]
+pub use producer::{NewRecord, Producer};
 #[cfg(feature = "client")]
 pub use run::run;

@@ -1,8 +1,9 @@
-//! The options of a source.
+//! The options of a source and of a producer.
 
 use std::{fmt, path::PathBuf, time::Duration};
 
 use linerate_source::Template;
+use serde::Deserialize;
 
 use crate::field::Field;
 
@@ -12,14 +13,10 @@ pub struct SourceOptions {
     /// The name of the source, in tags, idempotency keys, logs and metrics. It must stay the same,
     /// because publications are recognised by it.
     pub name: String,
-    /// The addresses (`host:port`) of servers to begin with.
-    pub servers: Vec<String>,
+    /// The cluster.
+    pub cluster: ClusterOptions,
     /// The consumer group, which remembers what has been published.
     pub group: String,
-    /// Encrypts connections.
-    pub tls: Option<TlsPaths>,
-    /// Authenticates.
-    pub login: Option<Login>,
     /// Where to begin in topics that the group has not read.
     pub start: Start,
     /// The maximum size of a record and of its payload, in bytes. Larger ones are refused.
@@ -30,6 +27,68 @@ pub struct SourceOptions {
     pub session_timeout: Duration,
     /// The topics.
     pub topics: Vec<TopicOptions>,
+}
+
+/// The options of a producer.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ProducerOptions {
+    /// The name of the cluster, in logs.
+    pub name: String,
+    /// The cluster.
+    pub cluster: ClusterOptions,
+    /// The topic.
+    pub topic: String,
+    /// How records are compressed.
+    pub compression: Compression,
+    /// The maximum size of a value, in bytes. Larger ones are refused.
+    pub record_bytes_max: usize,
+    /// How long Kafka may take to store a record. `None` tries for as long as the producer exists.
+    pub timeout: Option<Duration>,
+    /// The maximum number of records that are not stored yet. More are refused.
+    pub queue_max: usize,
+    /// The maximum memory of the records that are not stored yet, in bytes.
+    pub queue_bytes_max: usize,
+}
+
+/// How to connect to a cluster.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ClusterOptions {
+    /// The addresses (`host:port`) of servers to begin with.
+    pub servers: Vec<String>,
+    /// Encrypts connections.
+    pub tls: Option<TlsPaths>,
+    /// Authenticates.
+    pub login: Option<Login>,
+}
+
+/// How the batches of a producer are compressed.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq)]
+#[serde(rename_all = "lowercase")]
+pub enum Compression {
+    /// With gzip.
+    Gzip,
+    /// With LZ4.
+    Lz4,
+    /// Not at all.
+    #[default]
+    None,
+    /// With Snappy.
+    Snappy,
+    /// With Zstandard.
+    Zstd,
+}
+
+impl Compression {
+    /// Returns the name in the configuration of Kafka clients.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Gzip => "gzip",
+            Self::Lz4 => "lz4",
+            Self::None => "none",
+            Self::Snappy => "snappy",
+            Self::Zstd => "zstd",
+        }
+    }
 }
 
 /// How the records of a topic are published.
