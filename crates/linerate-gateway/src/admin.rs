@@ -51,6 +51,7 @@ use tokio::time::Instant;
 use crate::{
     api::{Refusal, gate::KeyedApi, read},
     node::{ConnectionSelector, Node, Worker},
+    producer::Author,
     protocol::codes::{Disconnect, Unsubscribe},
     server::Peer,
     session::SessionEnvironment,
@@ -200,7 +201,7 @@ async fn publish(
         idempotency_key: None,
         options: node.namespaces.current().options(&channel).stream(),
     };
-    match node.publisher.publish(&channel, publish).await {
+    match node.publish(&channel, publish, Author::Application).await {
         Ok(_) => Ok(Json(view::AffectedClients::default())),
         Err(error) => Err(Refusal::new(StatusCode::BAD_GATEWAY, 100, error)),
     }

@@ -52,7 +52,7 @@ pub use compression::CompressionOptions;
 pub use error::{ConfigError, Source};
 pub use filter::FilterOptions;
 pub use history::HistoryOptions;
-pub use kafka::{KafkaOptions, KafkaStart, KafkaTopic};
+pub use kafka::{KafkaOptions, KafkaProducer, KafkaStart, KafkaTopic};
 pub use load::Loader;
 pub use log::{LogFormat, LogOptions};
 pub use namespaces::Namespace;

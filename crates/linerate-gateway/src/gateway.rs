@@ -15,9 +15,7 @@ use std::{future::pending, net::SocketAddr, sync::Arc, time::Duration};
 use axum::Router;
 use futures_util::future::try_join_all;
 use linerate::Counters;
-use linerate_broker::{
-    Broker, BrokerError, BrokerOptions, ConnectError, Ingest, LinkState, Publish,
-};
+use linerate_broker::{Broker, BrokerOptions, ConnectError, Ingest, LinkState, Publish};
 use linerate_budget::Budget;
 use linerate_hub::ChannelName;
 use tokio::{
@@ -32,9 +30,11 @@ use crate::{
     admin::{Admin, TailEncoding},
     config::Config,
     metrics::TakeoverResult,
-    node::{Dispatcher, Node, NodeInfo, NodeOptions, intake::Intake},
+    node::{Dispatcher, Node, NodeInfo, NodeOptions, PublishError, intake::Intake},
     operations::Operations,
-    platform, protocol,
+    platform,
+    producer::Author,
+    protocol,
     relocation::{Fleet, Relocation},
     server::{Certificate, Endpoint, Frontend, Hosts, Phase, Stop, Stopped, Threads, Workers},
     session::{SessionEnvironment, Settings},
@@ -55,7 +55,8 @@ const BROKER_TIMEOUT: Duration = Duration::from_secs(30);
 /// How often it looks.
 const BROKER_INTERVAL: Duration = Duration::from_millis(20);
 
-/// How long a gateway that ends waits until its webhooks have been told everything.
+/// How long a gateway that ends waits until its webhooks have been told everything, and until
+/// publications are written to Kafka.
 const FLUSH_MAX: Duration = Duration::from_secs(5);
 
 /// After a takeover, how long to wait until the broker has stored who is present.
@@ -318,10 +319,10 @@ impl Gateway {
             fleet: Arc::default(),
             intake,
         };
-        parts
-            .node
-            .replace_webhooks(&parts.shared.settings().webhooks);
-        let counts = parts.shared.settings().config.tells_subscription_counts();
+        let settings = parts.shared.settings_full();
+        parts.node.replace_webhooks(&settings.webhooks);
+        parts.node.producers.replace(&settings.producers);
+        let counts = settings.config.tells_subscription_counts();
         parts.node.switch_subscription_counts(counts);
         let guard = ShutdownGuard {
             node: parts.node.clone(),
@@ -477,12 +478,13 @@ impl Running {
     /// Publishes to a channel as an application does through the server API.
     ///
     /// # Errors
-    /// Fails if the broker does not accept the publication.
+    /// Fails if the broker does not accept the publication, or if it waits for Kafka, which does
+    /// not store it.
     pub async fn publish(
         &self,
         channel: &ChannelName,
         payload: impl Into<bytes::Bytes>,
-    ) -> Result<(), BrokerError> {
+    ) -> Result<(), PublishError> {
         let options = self.parts.shared.settings().channel(channel).stream();
         let publish = Publish {
             payload: payload.into(),
@@ -491,7 +493,8 @@ impl Running {
             idempotency_key: None,
             options,
         };
-        self.parts.node.publisher.publish(channel, publish).await?;
+        let node = &self.parts.node;
+        node.publish(channel, publish, Author::Application).await?;
         Ok(())
     }
 
@@ -634,7 +637,12 @@ impl Running {
         let ended = spawn_blocking(move || threads.join()).await?;
         // The last clients have left with the threads.
         self.parts.node.occupancy.end();
-        self.parts.node.webhooks.flush(FLUSH_MAX).await;
+        let Node {
+            producers,
+            webhooks,
+            ..
+        } = &*self.parts.node;
+        tokio::join!(producers.flush(FLUSH_MAX), webhooks.flush(FLUSH_MAX));
         ended
     }
 }

@@ -19,6 +19,7 @@
 //! | `node` | the workers' shards of the hub, dispatch from broker to shards, presence, cluster |
 //! | `server` | listeners, TLS, admission, shutting down |
 //! | `metrics` | counters of events |
+//! | `producer` | writes publications to Kafka |
 //! | `webhook` | tells the application what happens to clients |
 //! | `backend` | the application's backends, which are asked what clients may do |
 //! | `protocol` | the client protocols: raw, event stream, Centrifuge, native |
@@ -26,6 +27,7 @@
 //! | `auth` | tokens, origins, API keys |
 //! | `config` | the configuration: file, environment, flags; channel namespaces |
 //! | `http_client` | HTTP requests of our own |
+//! | `kafka_cluster` | connections to Kafka |
 //! | `client_tls` | TLS of connections to the application |
 //! | `channel_pattern` | patterns of channel names |
 //! | `endpoint_error` | errors of the settings of what the application runs |
@@ -54,6 +56,7 @@ mod filter;
 pub mod fuzzing;
 mod gateway;
 mod http_client;
+mod kafka_cluster;
 mod limits;
 mod log_limiter;
 mod metrics;
@@ -61,6 +64,7 @@ mod node;
 mod operations;
 mod pem_file;
 mod platform;
+mod producer;
 mod protocol;
 mod relocation;
 mod server;
@@ -77,7 +81,7 @@ pub use auth::{AuthSetupError, KeyRefusal, TokenMaker, TokenMakerError};
 pub use endpoint_error::EndpointError;
 pub use gateway::{Access, BindError, Gateway, LogsAccess, ReloadError, Running};
 pub use limits::{Limit, Unit};
-pub use node::NodeInfo;
+pub use node::{NodeInfo, PublishError};
 pub use server::{CertificateError, ConnectionGuard, Peer};
 pub use session::SettingsError;
 pub use takeover::TakeoverError;

@@ -35,6 +35,7 @@ mod polling;
 mod polls;
 mod presence;
 mod publisher;
+mod publishing;
 mod reads;
 mod recovered;
 mod reports;
@@ -72,6 +73,7 @@ use tokio::{
 
 use crate::{
     config::{FilterOptions, Namespaces},
+    producer::Producers,
     protocol::{Block, Encoder},
     webhook::{Endpoint, Webhooks},
 };
@@ -98,6 +100,7 @@ use overload::Overload;
 pub(crate) use polling::{Incoming, PollLimits, PolledSession, PolledSessions, Probe};
 use presence::Presence;
 use publisher::Publisher;
+pub use publishing::PublishError;
 pub(crate) use recovered::{fitting, weight};
 use responder::Responder;
 use revocations::ClusterRevocations;
@@ -168,7 +171,9 @@ pub(crate) struct Node {
     pub(crate) occupancy: Arc<Occupancy>,
     /// The sessions whose clients poll.
     pub(crate) polled: PolledSessions,
-    /// Publishes to channels.
+    /// Writes publications to Kafka.
+    pub(crate) producers: Producers,
+    /// Publishes to channels, also for sources.
     pub(crate) publisher: Publisher,
     /// Answers requests to this node alone.
     pub(crate) responder: Arc<Responder>,
@@ -255,6 +260,7 @@ impl Node {
                 responder: responder.clone(),
             },
             histories: Histories::new(broker.clone(), budget.clone(), runtime.clone()),
+            producers: Producers::new(budget.clone()),
             publisher: Publisher::new(broker.clone(), namespaces.clone(), runtime.clone()),
             interests: Interests::new(broker.clone(), runtime.clone(), options.linger),
             tail_encoding: EncodingId(tail_encoding),

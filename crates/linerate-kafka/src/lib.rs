@@ -22,6 +22,7 @@
 //!
 //! | module | responsibility |
 //! | --- | --- |
+//! | `absent` | the producer of a program without the client |
 //! | `config` | the settings of librdkafka |
 //! | `context` | what librdkafka reports: partitions that come and go, errors |
 //! | `convert` | from a record to a publication |
@@ -32,7 +33,7 @@
 //! | `offsets` | where to begin in partitions, and which records are missing |
 //! | `options` | the options of a source and of a producer |
 //! | `position` | positions of records |
-//! | `produce` | why records are not written, and how many are |
+//! | `produce` | what producers write, why they do not, and how many records they have written |
 //! | `producer` | writes records |
 //! | `reader` | the thread that reads |
 //! | `run` | reads and publishes until the source ends |
@@ -41,6 +42,8 @@
 //! therefore reads on its own thread, which asks the runtime to publish.
 #![forbid(unsafe_code)]
 
+#[cfg(not(feature = "client"))]
+mod absent;
 #[cfg(feature = "client")]
 mod config;
 #[cfg(feature = "client")]
@@ -69,13 +72,15 @@ mod reader;
 #[cfg(feature = "client")]
 mod run;
 
+#[cfg(not(feature = "client"))]
+pub use absent::Producer;
 pub use field::{Field, FieldError};
 pub use options::{
     ClusterOptions, Compression, Login, Mechanism, ProducerOptions, SourceOptions, Start, TlsPaths,
     TopicOptions,
 };
-pub use produce::{ProduceError, ProducerStatus};
+pub use produce::{NewRecord, ProduceError, ProducerStatus};
 #[cfg(feature = "client")]
-pub use producer::{NewRecord, Producer};
+pub use producer::Producer;
 #[cfg(feature = "client")]
 pub use run::run;

@@ -1,15 +1,26 @@
-//! Why records are not written, and how many are.
+//! What producers write, why they do not, and how many records they have written.
 
-use std::sync::atomic::{AtomicU64, Ordering};
-#[cfg(feature = "client")]
 use std::{
-    sync::{Mutex, PoisonError},
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
     time::{Duration, Instant},
 };
 
 /// Minimum time between two log lines about records that are not stored.
-#[cfg(feature = "client")]
 const LOG_INTERVAL: Duration = Duration::from_secs(10);
+
+/// A record to be written.
+#[derive(Clone, Debug)]
+pub struct NewRecord<'a> {
+    /// The key. Records with the same key are in the same partition, in order.
+    pub key: &'a str,
+    /// The value.
+    pub value: &'a [u8],
+    /// The names of headers, and their values.
+    pub headers: &'a [(String, Vec<u8>)],
+}
 
 /// Why a record is not stored.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
@@ -57,7 +68,6 @@ pub struct ProducerStatus {
     waiting: AtomicU64,
     waiting_bytes: AtomicU64,
     /// When records that are not stored were last logged.
-    #[cfg(feature = "client")]
     logged: Mutex<Option<Instant>>,
 }
 
@@ -86,13 +96,6 @@ impl ProducerStatus {
     pub fn waiting_bytes(&self) -> u64 {
         self.waiting_bytes.load(Ordering::Relaxed)
     }
-}
-
-#[cfg(feature = "client")]
-impl ProducerStatus {
-    pub(crate) fn note_stored(&self) {
-        self.stored.fetch_add(1, Ordering::Relaxed);
-    }
 
     /// Counts a record that is not stored. Returns whether it is to be logged: the first one, and
     /// at most one in ten seconds.
@@ -109,6 +112,13 @@ impl ProducerStatus {
             *logged = Some(Instant::now());
         }
         is_due
+    }
+}
+
+#[cfg(feature = "client")]
+impl ProducerStatus {
+    pub(crate) fn note_stored(&self) {
+        self.stored.fetch_add(1, Ordering::Relaxed);
     }
 
     pub(crate) fn add_waiting(&self, bytes: usize) {

@@ -30,7 +30,7 @@ use tokio::sync::oneshot;
 use crate::{
     config,
     options::ProducerOptions,
-    produce::{ProduceError, ProducerStatus},
+    produce::{NewRecord, ProduceError, ProducerStatus},
 };
 use context::{Context, Ticket};
 use queue::Queue;
@@ -44,17 +44,6 @@ const END_MAX: Duration = Duration::from_secs(30);
 
 type Client = ThreadedProducer<Context>;
 
-/// A record to be written.
-#[derive(Clone, Debug)]
-pub struct NewRecord<'a> {
-    /// The key. Records with the same key are in the same partition, in order.
-    pub key: &'a str,
-    /// The value.
-    pub value: &'a [u8],
-    /// The names of headers, and their values.
-    pub headers: &'a [(String, Vec<u8>)],
-}
-
 /// Writes records to a topic, once and in order for each key. Dropping it writes what waits in the
 /// background, but not longer than the timeout of records (or 30 s).
 pub struct Producer {
@@ -66,33 +55,20 @@ pub struct Producer {
 }
 
 impl Producer {
-    /// Creates a producer, which connects in the background.
-    ///
-    /// # Errors
-    /// The options cannot be used, or a thread cannot be started.
-    pub fn start(
-        options: ProducerOptions,
-        status: Arc<ProducerStatus>,
-        budget: Budget,
-    ) -> Result<Self, KafkaError> {
+    /// Creates a producer, which connects in the background. If librdkafka cannot use the options,
+    /// this is logged, and the producer tries again for each record.
+    pub fn new(options: ProducerOptions, status: Arc<ProducerStatus>, budget: Budget) -> Self {
         let options = Arc::new(options);
-        let client = connect(&options, &status, &budget)?;
-        Ok(Self {
+        let client = connect(&options, &status, &budget).inspect_err(|error| {
+            let (kafka, topic) = (&options.name, &options.topic);
+            tracing::error!(%kafka, %topic, %error, "cannot create a Kafka client");
+        });
+        Self {
+            client: Mutex::new(client.ok()),
             options,
             status,
             budget,
-            client: Mutex::new(Some(client)),
-        })
-    }
-
-    /// Returns the options.
-    pub fn options(&self) -> &ProducerOptions {
-        &self.options
-    }
-
-    /// Returns what the producer has done.
-    pub fn status(&self) -> &Arc<ProducerStatus> {
-        &self.status
+        }
     }
 
     /// Queues a record, and returns at once. A record that is not stored is counted and logged.
@@ -145,7 +121,13 @@ impl Producer {
             }
         };
         let queue = &client.client().context().queue;
-        let bytes = record.bytes();
+        // A caller that waits holds the value as well.
+        let held_bytes = if waiter.is_some() {
+            record.value.len()
+        } else {
+            0
+        };
+        let bytes = record.bytes() + held_bytes;
         queue.add(bytes)?;
         let ticket = Box::new(Ticket { bytes, waiter });
         let sent = BaseRecord::with_opaque_to(&self.options.topic, ticket)
@@ -224,12 +206,7 @@ fn end(client: Client, wait_max: Duration) {
 }
 
 /// Counts a record that is not stored, and logs the first of them.
-fn report(
-    options: &ProducerOptions,
-    status: &ProducerStatus,
-    error: &ProduceError,
-    is_told: bool,
-) {
+fn report(options: &ProducerOptions, status: &ProducerStatus, error: &ProduceError, is_told: bool) {
     if status.note_failed(is_told) {
         let (kafka, topic) = (&options.name, &options.topic);
         let (refused, dropped) = (status.refused(), status.dropped());

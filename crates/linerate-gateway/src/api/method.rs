@@ -19,6 +19,7 @@ use super::{
 use crate::{
     auth::{Revocation, Target},
     node::{ConnectionSelector, Node, Trail, seconds_now},
+    producer::Author,
     protocol::codes::{Disconnect, Unsubscribe},
 };
 
@@ -133,7 +134,8 @@ async fn publish(node: &Arc<Node>, request: request::Publish) -> Answer {
         idempotency_key: (!key.is_empty()).then_some(key),
         options,
     };
-    Ok(node.publisher.publish(&channel, publish).await?.into())
+    let published = node.publish(&channel, publish, Author::Application).await?;
+    Ok(published.into())
 }
 
 async fn broadcast(node: &Arc<Node>, request: request::Broadcast) -> Answer {

@@ -5,12 +5,13 @@ use std::collections::BTreeMap;
 use base64::{Engine, prelude::BASE64_STANDARD};
 use linerate_broker::{BrokerError, Published};
 use linerate_hub::{ClientInfo, Publication, channel::ChannelNameError};
+use linerate_kafka::ProduceError;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
 use crate::{
     auth::{Revocation, RevocationError, Target},
-    node::RevokeError,
+    node::{PublishError, RevokeError},
 };
 
 /// The reply of a method: `{"result":…}` or `{"error":…}`.
@@ -226,6 +227,16 @@ impl From<BrokerError> for ApiError {
             BrokerError::PresenceTooLarge { .. } => Self::new(106, error),
             BrokerError::PayloadTooLarge { .. } => Self::bad_request(error),
             _ => Self::internal(error),
+        }
+    }
+}
+
+impl From<PublishError> for ApiError {
+    fn from(error: PublishError) -> Self {
+        match error {
+            PublishError::Broker(error) => error.into(),
+            PublishError::Kafka(error @ ProduceError::TooLarge { .. }) => Self::bad_request(error),
+            PublishError::Kafka(error) => Self::internal(error),
         }
     }
 }

@@ -1,4 +1,6 @@
-//! `[[kafka]]`: Kafka clusters whose records are published.
+//! `[[kafka]]`: Kafka clusters whose records are published, and to which publications are written.
+
+mod producer;
 
 use std::{
     collections::{BTreeMap, HashSet},
@@ -16,6 +18,7 @@ use super::{
     endpoint::{check_name, check_tls},
     unit,
 };
+pub use producer::KafkaProducer;
 
 /// Maximum number of sources: each is a label value in metrics, and has a thread.
 const SOURCES_MAX: usize = 16;
@@ -30,7 +33,7 @@ const TAGS_MAX: usize = 64;
 /// Maximum length of the name of a topic and of a group, in bytes (a limit of Kafka for topics).
 const NAME_BYTES_MAX: usize = 249;
 
-/// A Kafka cluster whose records are published.
+/// A Kafka cluster whose records are published, or to which publications are written.
 #[derive(Clone, Debug, Deserialize, PartialEq)]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
@@ -46,6 +49,9 @@ pub struct KafkaOptions {
     /// The topics that are published.
     #[serde(rename = "topic")]
     pub topics: Vec<KafkaTopic>,
+    /// The topics to which publications are written.
+    #[serde(rename = "producer")]
+    pub producers: Vec<KafkaProducer>,
     /// Maximum size of a record and of its payload, in bytes.
     pub record_bytes_max: usize,
     /// Maximum size of records that are read ahead, in bytes.
@@ -104,6 +110,7 @@ impl Default for KafkaOptions {
             group: "linerate".to_owned(),
             start: KafkaStart::default(),
             topics: Vec::new(),
+            producers: Vec::new(),
             record_bytes_max: 1 << 20,
             prefetch_bytes_max: 8 << 20,
             session_timeout: Duration::from_secs(10),
@@ -175,7 +182,8 @@ impl KafkaOptions {
     }
 
     fn check_topics(&self, check: &mut Check) {
-        check.range("topic", self.topics.len(), 1..=TOPICS_MAX);
+        let topics_min = usize::from(self.producers.is_empty());
+        check.range("topic", self.topics.len(), topics_min..=TOPICS_MAX);
         let mut names = HashSet::new();
         for (index, topic) in self.topics.iter().enumerate() {
             check.section(&format!("topic[{index}]"), |check| {
@@ -227,11 +235,13 @@ fn check_field(key: &str, name: &str, check: &mut Check) {
 /// Checks the Kafka clusters.
 pub(super) fn check(config: &Config, check: &mut Check) {
     check.range("kafka", config.kafka.len(), 0..=SOURCES_MAX);
+    producer::check_count(config, check);
     let databases = config.postgres.iter().map(|source| source.name.as_str());
     let mut names: HashSet<_> = databases.collect();
     for (index, source) in config.kafka.iter().enumerate() {
         check.section(&format!("kafka[{index}]"), |check| {
             source.check(check);
+            source.check_producers(config, check);
             if !names.insert(source.name.as_str()) {
                 check.refuse("name", &source.name, "is used by two sources");
             }

@@ -44,6 +44,7 @@ impl Running {
             .namespaces
             .replace(settings.namespaces.clone());
         self.parts.node.replace_webhooks(&settings.webhooks);
+        self.parts.node.producers.replace(&settings.producers);
         let counts = settings.config.tells_subscription_counts();
         self.parts.node.switch_subscription_counts(counts);
         self.parts.sources.replace(&settings.sources);

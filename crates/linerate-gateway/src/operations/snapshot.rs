@@ -5,6 +5,7 @@ use std::{fmt, sync::Arc, time::Duration};
 use linerate_broker::LinkState;
 use linerate_budget::{Budget, Consumer};
 use linerate_hub::{GapCause, hub::Totals};
+use linerate_kafka::ProducerStatus;
 use linerate_source::{SourceState, Status};
 use prometheus_client::{
     collector::Collector,
@@ -52,6 +53,7 @@ impl Snapshot {
         snapshot.add_memory(&node.budget);
         snapshot.add_broker(node);
         snapshot.add_webhooks(node);
+        snapshot.add_producers(node);
         snapshot.add_hubs(node, node.tallies.all().await);
         snapshot
     }
@@ -244,6 +246,59 @@ impl Snapshot {
         self.add_figures("webhook", &figures, &counts);
         let help = "Channels and members on this node whose occupancy webhooks are told";
         self.gauge("webhook_places", help, node.occupancy.count() as f64);
+    }
+
+    /// Adds the numbers of the producers, if there are any.
+    fn add_producers(&mut self, node: &Node) {
+        let producers = node.producers.statuses();
+        if producers.is_empty() {
+            return;
+        }
+        let figures: [FigureOf<ProducerStatus>; 5] = [
+            (
+                "producer_stored",
+                "Records that Kafka has stored",
+                Kind::Counter,
+                |it| it.stored() as f64,
+            ),
+            (
+                "producer_refused",
+                "Publications refused because Kafka has not stored their records",
+                Kind::Counter,
+                |it| it.refused() as f64,
+            ),
+            (
+                "producer_dropped",
+                "Publications whose records Kafka has not stored",
+                Kind::Counter,
+                |it| it.dropped() as f64,
+            ),
+            (
+                "producer_waiting",
+                "Records that Kafka has not stored yet",
+                Kind::Gauge,
+                |it| it.waiting() as f64,
+            ),
+            (
+                "producer_waiting_bytes",
+                "Memory of the records that Kafka has not stored yet",
+                Kind::Gauge,
+                |it| it.waiting_bytes() as f64,
+            ),
+        ];
+        for (name, help, kind, value) in figures {
+            let values = producers.iter().map(|([kafka, topic], status)| {
+                let labels = vec![("kafka", kafka.clone()), ("topic", topic.clone())];
+                (labels, Value::Number(value(status)))
+            });
+            let values = values.collect();
+            self.push(Figure {
+                name,
+                help,
+                kind,
+                values,
+            });
+        }
     }
 
     fn add_frontend(&mut self, frontend: &Frontend) {

@@ -11,9 +11,12 @@ use crate::{
     admin::TailEncoding,
     auth::TokenError,
     backend::Backends,
-    config::{BackendOptions, Config, Namespaces, Secret, WebhookOptions},
+    config::{
+        BackendOptions, Config, KafkaOptions, KafkaProducer, Namespaces, Secret, WebhookOptions,
+    },
     metrics::{Metrics, TokenKind},
     node::{Dispatcher, Node, NodeOptions},
+    producer::ProducerSetup,
     protocol,
     server::{Frontend, Hosts, Stop},
     webhook::Endpoint,
@@ -73,6 +76,18 @@ async fn text(metrics: &Metrics) -> String {
     };
     let endpoint = Endpoint::new(&webhook, None).unwrap();
     node.replace_webhooks(&[Arc::new(endpoint)]);
+    let kafka = KafkaOptions {
+        name: "shop".to_owned(),
+        servers: vec!["localhost:1".to_owned()],
+        producers: vec![KafkaProducer {
+            topic: "orders".to_owned(),
+            ..KafkaProducer::default()
+        }],
+        ..KafkaOptions::default()
+    };
+    let producers = ProducerSetup::all_of(&kafka).unwrap();
+    let producers: Vec<_> = producers.into_iter().map(Arc::new).collect();
+    node.producers.replace(&producers);
     let snapshot = Snapshot::take(&node, &frontend).await;
     let snapshot = snapshot.with_backends(&backends);
     let source = ("shop".to_owned(), Arc::default());
@@ -143,6 +158,7 @@ async fn what_was_counted_is_read() {
         "linerate_api_seconds_bucket{le=\"+Inf\",method=\"info\"} 1",
         "linerate_backend_paused{backend=\"app\"} 0.0",
         "linerate_webhook_waiting{webhook=\"app\"} 0.0",
+        "linerate_producer_stored_total{kafka=\"shop\",topic=\"orders\"} 0.0",
         "# EOF",
     ] {
         assert!(text.lines().any(|found| found == line), "{line}\n{text}");

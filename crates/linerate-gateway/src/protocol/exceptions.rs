@@ -14,6 +14,11 @@ use linerate_proto::{Opcode, frame::Header};
 /// The tag with the ID of the client that does not receive a publication.
 pub(crate) const TAG: &str = "except";
 
+/// Returns the tags of a publication that are not an instruction to the gateway.
+pub(crate) fn without_tag(tags: &[(String, String)]) -> impl Iterator<Item = &(String, String)> {
+    tags.iter().filter(|(name, _)| name != TAG)
+}
+
 /// Frames of a publication that some clients do not receive.
 #[derive(Clone, Debug)]
 pub(crate) struct Exception {

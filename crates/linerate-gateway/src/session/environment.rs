@@ -14,6 +14,7 @@ use crate::{
     filter::Filters,
     log_limiter::LogLimiter,
     metrics::{KeyResult, Metrics},
+    producer::ProducerSetup,
     protocol::codes::ClientError,
     source::{RedisSetup, SourceSetup},
     webhook::Endpoint,
@@ -44,6 +45,8 @@ pub(crate) struct Settings {
     pub origins: Origins,
     /// Compiles the filters of subscribers.
     pub filters: Filters,
+    /// The topics of Kafka to which publications are written.
+    pub producers: Vec<Arc<ProducerSetup>>,
     /// The databases and Kafka clusters whose changes and records are published.
     pub sources: Vec<Arc<SourceSetup>>,
     /// The Redis in which Socket.IO's own server and emitter publish, if it is read.
@@ -57,8 +60,16 @@ pub(crate) struct Settings {
 /// Reads the options of the sources.
 fn sources(config: &Config) -> Result<Vec<Arc<SourceSetup>>, EndpointError> {
     let databases = config.postgres.iter().map(SourceSetup::postgres);
-    let sources = databases.chain(config.kafka.iter().map(SourceSetup::kafka));
+    let clusters = config.kafka.iter().map(SourceSetup::kafka);
+    let sources = databases.chain(clusters.filter_map(Result::transpose));
     sources.map(|setup| setup.map(Arc::new)).collect()
+}
+
+/// Reads the options of the producers.
+fn producers(config: &Config) -> Result<Vec<Arc<ProducerSetup>>, EndpointError> {
+    let all = config.kafka.iter().map(ProducerSetup::all_of);
+    let all = all.collect::<Result<Vec<_>, _>>()?;
+    Ok(all.into_iter().flatten().map(Arc::new).collect())
 }
 
 /// Why a configuration cannot be used.
@@ -151,6 +162,7 @@ impl Settings {
         let webhooks = webhooks.map(|it| Endpoint::new(it, pusher.as_ref()).map(Arc::new));
         Ok(Self {
             sources: sources(&config)?,
+            producers: producers(&config)?,
             socketio_redis: RedisSetup::new(&config)?.map(Arc::new),
             webhooks: webhooks.collect::<Result<_, _>>()?,
             pusher,

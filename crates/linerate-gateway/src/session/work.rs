@@ -10,6 +10,7 @@ use bytes::Bytes;
 use futures_util::{StreamExt, TryStreamExt, stream};
 use linerate_broker::{BrokerError, HistoryRequest, Publish};
 use linerate_hub::{ChannelName, ClientId, ClientInfo, SubscribeError as HubError};
+use linerate_kafka::ProduceError;
 
 use super::{
     Authenticated, Gate, Identity, Member, Refusal, SessionOutlet, Subscription, Terms,
@@ -20,7 +21,8 @@ use crate::{
     auth::{ConnectionClaims, SubscriptionClaims},
     backend::{Admitted, Backend, ForwardedHeaders, Question, Renewal},
     clock::now,
-    node::{Connection, Prepared, SubscribeError, Trail, fitting, weight},
+    node::{Connection, Prepared, PublishError, SubscribeError, Trail, fitting, weight},
+    producer::Author,
     protocol::{
         centrifuge::compact_id,
         codes::ClientError,
@@ -292,8 +294,9 @@ impl Context {
             let who = who.unwrap_or_else(|| self.connection.who.clone());
             (who, Publication::new(channel.clone(), &publish))
         });
-        let published = node.publisher.publish(&channel, publish).await;
-        published.map_err(of_broker)?;
+        let author = Author::Client(&self.connection.who);
+        let published = node.publish(&channel, publish, author).await;
+        published.map_err(of_publication)?;
         if let Some((who, publication)) = described {
             let happened = Happened::Published(publication);
             node.webhooks.record(Some(&who), &happened);
@@ -456,6 +459,20 @@ impl From<SubscribeError> for Refusal {
             }
             _ => ClientError::INTERNAL,
         })
+    }
+}
+
+/// Converts the error of a publication to what a client may know.
+fn of_publication(error: PublishError) -> ClientError {
+    match error {
+        PublishError::Broker(error) => of_broker(error),
+        PublishError::Kafka(error @ ProduceError::TooLarge { .. }) => {
+            ClientError::LIMIT_EXCEEDED.with_message(format!("limit exceeded: {error}"))
+        }
+        PublishError::Kafka(error) => {
+            tracing::debug!(%error, "publication of a client was not stored");
+            ClientError::INTERNAL.with_message("publication was not stored, try again later".into())
+        }
     }
 }
 

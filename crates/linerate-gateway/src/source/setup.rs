@@ -53,18 +53,23 @@ impl SourceSetup {
         postgres::read(options).map_err(|problem| problem.of("postgres", &options.name))
     }
 
-    /// Reads the password, and checks the certificates, of a Kafka cluster.
+    /// Reads the password, and checks the certificates, of a Kafka cluster. `None` if none of its
+    /// topics is read.
     ///
     /// # Errors
     /// A file cannot be read, or what it contains cannot be used.
     #[cfg(feature = "kafka")]
-    pub(crate) fn kafka(options: &KafkaOptions) -> Result<Self, EndpointError> {
-        kafka::read(options).map_err(|problem| problem.of("kafka", &options.name))
+    pub(crate) fn kafka(options: &KafkaOptions) -> Result<Option<Self>, EndpointError> {
+        if options.topics.is_empty() {
+            return Ok(None);
+        }
+        let read = kafka::read(options).map(Some);
+        read.map_err(|problem| problem.of("kafka", &options.name))
     }
 
-    /// Refuses a Kafka cluster, which this program cannot read.
+    /// Refuses a Kafka cluster, to which this program cannot connect.
     #[cfg(not(feature = "kafka"))]
-    pub(crate) fn kafka(options: &KafkaOptions) -> Result<Self, EndpointError> {
+    pub(crate) fn kafka(options: &KafkaOptions) -> Result<Option<Self>, EndpointError> {
         Err(EndpointProblem::Unsupported("kafka").of("kafka", &options.name))
     }
 

@@ -55,9 +55,7 @@ impl Publication {
     /// Describes a publication. Its payload is copied, because it may be a part of a larger buffer.
     pub(crate) fn new(channel: ChannelName, publish: &Publish) -> Self {
         let payload = &publish.payload;
-        // This tag is an instruction to the gateway.
-        let tags = publish.tags.iter();
-        let tags = tags.filter(|(name, _)| name != exceptions::TAG);
+        let tags = exceptions::without_tag(&publish.tags);
         Self {
             channel,
             payload: match payload.len() > DATA_BYTES_MAX {

@@ -1,4 +1,6 @@
-//! Records of a real Kafka server reach clients.
+//! Records of a real Kafka server reach clients, and publications become records.
+
+mod producers;
 
 use std::time::Duration;
 

@@ -37,8 +37,8 @@ fn start(cluster: &Cluster, record_timeout: Option<Duration>) -> (Producer, Arc<
         queue_bytes_max: 1 << 20,
     };
     let status = Arc::<ProducerStatus>::default();
-    let producer = Producer::start(options, status.clone(), Budget::unbounded());
-    (producer.unwrap(), status)
+    let producer = Producer::new(options, status.clone(), Budget::unbounded());
+    (producer, status)
 }
 
 fn record(value: &[u8]) -> NewRecord<'_> {

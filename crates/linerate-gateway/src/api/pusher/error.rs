@@ -6,6 +6,9 @@ use axum::response::{IntoResponse, Response};
 use http::{HeaderValue, StatusCode, header};
 use linerate_broker::BrokerError;
 use linerate_hub::channel::ChannelNameError;
+use linerate_kafka::ProduceError;
+
+use crate::node::PublishError;
 
 /// Why a request is refused.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -34,6 +37,9 @@ pub(crate) enum PusherError {
     /// The time of the request differs too much from that of the server.
     #[error("auth_timestamp is more than {seconds_max} s from the time of the server")]
     Expired { seconds_max: u64 },
+    /// Kafka has not stored the event.
+    #[error(transparent)]
+    Kafka(#[from] ProduceError),
     /// Too many signatures from the same address were wrong.
     #[error("too many wrong signatures from your address; try again in {} s", .0.as_secs() + 1)]
     Limited(Duration),
@@ -74,11 +80,21 @@ impl PusherError {
             }
             Self::Body { .. }
             | Self::Broker(BrokerError::PayloadTooLarge { .. })
-            | Self::Data { .. } => StatusCode::PAYLOAD_TOO_LARGE,
-            Self::Broker(_) => StatusCode::SERVICE_UNAVAILABLE,
+            | Self::Data { .. }
+            | Self::Kafka(ProduceError::TooLarge { .. }) => StatusCode::PAYLOAD_TOO_LARGE,
+            Self::Broker(_) | Self::Kafka(_) => StatusCode::SERVICE_UNAVAILABLE,
             Self::Limited(_) => StatusCode::TOO_MANY_REQUESTS,
             Self::SwitchedOff | Self::UnknownApp | Self::UnknownMethod => StatusCode::NOT_FOUND,
             _ => StatusCode::BAD_REQUEST,
+        }
+    }
+}
+
+impl From<PublishError> for PusherError {
+    fn from(error: PublishError) -> Self {
+        match error {
+            PublishError::Broker(error) => error.into(),
+            PublishError::Kafka(error) => error.into(),
         }
     }
 }

@@ -16,6 +16,7 @@ use super::{
 use crate::{
     config::PusherOptions,
     node::Node,
+    producer::Author,
     protocol::{
         event_name,
         pusher::{self, EVENT_BYTES_MAX},
@@ -121,7 +122,8 @@ async fn publish(node: &Arc<Node>, event: &Event) -> Result<(), PusherError> {
                 idempotency_key: None,
                 options: node.namespaces.current().options(&channel).stream(),
             };
-            node.publisher.publish(&channel, publish).await.map(drop)
+            let published = node.publish(&channel, publish, Author::Application);
+            published.await.map(drop)
         })
         .buffered(AT_ONCE)
         .try_collect::<()>()
