@@ -1,4 +1,5 @@
-//! Any bytes as a publication of a client of which webhooks are told.
+//! Any bytes as a publication of a client of which webhooks are told, and which is written to
+//! Kafka.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

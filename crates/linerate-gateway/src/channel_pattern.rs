@@ -22,6 +22,11 @@ pub(crate) fn matches(pattern: &str, text: &str) -> bool {
     text.ends_with(end)
 }
 
+/// Returns whether `text` matches one of `patterns`.
+pub(crate) fn matches_any(patterns: &[String], text: &str) -> bool {
+    patterns.iter().any(|pattern| matches(pattern, text))
+}
+
 #[cfg(test)]
 mod tests {
     use super::matches;

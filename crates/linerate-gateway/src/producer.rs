@@ -2,11 +2,14 @@
 //!
 //! | module | responsibility |
 //! | --- | --- |
+//! | `fuzzing` | an entry point for fuzzers |
 //! | `record` | a publication as a record |
 //! | `setup` | what a section of the configuration says, ready to be used |
 //!
 //! Only what clients and the application publish is written, and not what sources read.
 
+#[cfg(fuzzing)]
+pub(crate) mod fuzzing;
 mod record;
 mod setup;
 
@@ -21,7 +24,6 @@ use linerate_hub::{ChannelName, ClientInfo, StreamPosition};
 use linerate_kafka::{ProduceError, Producer, ProducerStatus};
 use tokio::time::sleep;
 
-use crate::channel_pattern::matches;
 pub(crate) use record::PublicationRecord;
 pub(crate) use setup::ProducerSetup;
 
@@ -145,10 +147,4 @@ impl RunningProducer {
         let headers = record.headers(position);
         self.producer.queue(&record.with(&headers));
     }
-}
-
-/// Returns whether a channel matches one of these patterns.
-fn is_included(patterns: &[String], channel: &ChannelName) -> bool {
-    let mut patterns = patterns.iter();
-    patterns.any(|pattern| matches(pattern, channel.as_str()))
 }

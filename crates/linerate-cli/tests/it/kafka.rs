@@ -1,15 +1,19 @@
 //! Records of Kafka reach clients once, although Kafka and nodes that read it are killed.
 
-use std::{fs, time::Duration};
+use std::{
+    fs,
+    time::{Duration, Instant},
+};
 
 use linerate_testkit::{
     server::{KafkaServer, RedisServer},
     skip,
 };
 use rdkafka::{
-    ClientConfig,
+    ClientConfig, Message, Offset, TopicPartitionList,
     admin::{AdminClient, AdminOptions, NewTopic, TopicReplication},
     client::DefaultClientContext,
+    consumer::{BaseConsumer, Consumer},
     producer::{FutureProducer, FutureRecord},
 };
 use tempfile::TempDir;
@@ -23,13 +27,19 @@ use crate::{
 /// The topic of the tests.
 const TOPIC: &str = "records";
 
-/// The number of its partitions.
+/// The topic to which nodes write publications.
+const WRITTEN: &str = "written";
+
+/// How long no further record must arrive until all records of a topic are read.
+const QUIET: Duration = Duration::from_secs(5);
+
+/// The number of partitions of each topic.
 const PARTITIONS: usize = 2;
 
 /// How many records are written to each partition before each fault.
 const RECORDS: usize = 200;
 
-/// A Kafka server with a topic that the nodes publish.
+/// A Kafka server with a topic that the nodes publish, and one to which they write publications.
 pub(crate) struct Kafka {
     server: KafkaServer,
     producer: FutureProducer,
@@ -46,9 +56,11 @@ impl Kafka {
         let mut client = ClientConfig::new();
         client.set("bootstrap.servers", server.address());
         let admin: AdminClient<DefaultClientContext> = client.create().unwrap();
-        let topic = NewTopic::new(TOPIC, PARTITIONS as i32, TopicReplication::Fixed(1));
-        let created = admin.create_topics([&topic], &AdminOptions::new());
-        created.await.unwrap().remove(0).unwrap();
+        for name in [TOPIC, WRITTEN] {
+            let topic = NewTopic::new(name, PARTITIONS as i32, TopicReplication::Fixed(1));
+            let created = admin.create_topics([&topic], &AdminOptions::new());
+            created.await.unwrap().remove(0).unwrap();
+        }
         client.set("enable.idempotence", "true");
         client.set("reconnect.backoff.max.ms", "500");
         let producer = client.create().unwrap();
@@ -63,6 +75,43 @@ impl Kafka {
              start = \"earliest\"\n\
              [[kafka.topic]]\nname = \"{TOPIC}\"\nchannel = \"{channel}\"\n"
         )
+    }
+
+    /// Returns the part of the configuration of a node that writes what is published in these
+    /// channels.
+    pub(crate) fn producer_toml(&self, channels: &[&str]) -> String {
+        let server = self.server.address();
+        format!(
+            "[[kafka]]\nname = \"written\"\nservers = [\"{server}\"]\n\
+             [[kafka.producer]]\ntopic = \"{WRITTEN}\"\nchannels = {channels:?}\napi = true\n"
+        )
+    }
+
+    /// Reads the keys and values of the records that nodes have written, in the order of each key.
+    pub(crate) async fn written(&self) -> Vec<(String, String)> {
+        let mut client = ClientConfig::new();
+        client.set("bootstrap.servers", self.server.address());
+        client.set("group.id", "tests");
+        client.set("enable.auto.commit", "false");
+        let consumer: BaseConsumer = client.create().unwrap();
+        let mut all = TopicPartitionList::new();
+        for partition in 0..PARTITIONS {
+            let added = all.add_partition_offset(WRITTEN, partition as i32, Offset::Beginning);
+            added.unwrap();
+        }
+        consumer.assign(&all).unwrap();
+        let text = |bytes: Option<&[u8]>| String::from_utf8(bytes.unwrap().to_vec()).unwrap();
+        let (mut records, mut newest) = (Vec::new(), Instant::now());
+        while newest.elapsed() < QUIET {
+            match consumer.poll(Duration::ZERO) {
+                Some(Ok(record)) => {
+                    records.push((text(record.key()), text(record.payload())));
+                    newest = Instant::now();
+                }
+                _ => sleep(Duration::from_millis(10)).await,
+            }
+        }
+        records
     }
 
     /// Returns a client that writes records.

@@ -73,7 +73,7 @@ fn header(name: &str, value: &str) -> (String, Vec<u8>) {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
+    use std::{str, time::Duration};
 
     use linerate_broker::StreamOptions;
     use linerate_hub::{ClientInfo, Epoch};
@@ -98,11 +98,9 @@ mod tests {
     }
 
     fn texts(headers: &[(String, Vec<u8>)]) -> Vec<(&str, &str)> {
-        let text = |(name, value): &'_ (String, Vec<u8>)| {
-            let value = std::str::from_utf8(value).unwrap().to_owned().leak();
-            (name.clone().leak() as &str, value as &str)
-        };
-        headers.iter().map(text).collect()
+        let headers = headers.iter();
+        let text = headers.map(|(name, value)| (name.as_str(), str::from_utf8(value).unwrap()));
+        text.collect()
     }
 
     #[test]
@@ -142,6 +140,7 @@ mod tests {
             ("linerate-idempotency-key", "k1"),
             ("linerate-tag-event", "typing"),
         ];
-        assert_eq!(texts(&record.headers(None)), expected);
+        let headers = record.headers(None);
+        assert_eq!(texts(&headers), expected);
     }
 }

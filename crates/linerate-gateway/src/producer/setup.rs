@@ -3,8 +3,9 @@
 use linerate_hub::ChannelName;
 use linerate_kafka::ProducerOptions;
 
-use super::{Author, is_included};
+use super::Author;
 use crate::{
+    channel_pattern::matches_any,
     config::{KafkaOptions, KafkaProducer},
     endpoint_error::EndpointError,
     kafka_cluster::KafkaCluster,
@@ -67,7 +68,7 @@ impl ProducerSetup {
     /// Returns whether a publication in this channel is written.
     pub(super) fn wants(&self, channel: &ChannelName, author: Author<'_>) -> bool {
         let is_of_client = matches!(author, Author::Client(_));
-        (is_of_client || self.with_api) && is_included(&self.channels, channel)
+        (is_of_client || self.with_api) && matches_any(&self.channels, channel.as_str())
     }
 
     /// Returns whether both write to the same topic.

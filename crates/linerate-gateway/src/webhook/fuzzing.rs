@@ -3,8 +3,7 @@
 use std::{str, sync::Arc};
 
 use base64::{Engine, prelude::BASE64_STANDARD};
-use bytes::Bytes;
-use linerate_broker::{Publish, StreamOptions};
+use linerate_broker::Publish;
 use linerate_budget::{Budget, Consumer};
 use linerate_hub::{ChannelName, ClientInfo};
 use serde_json::Value;
@@ -12,35 +11,11 @@ use serde_json::Value;
 use super::{Event, Happened, Publication, encode, queue::Queue};
 
 /// Encodes a publication of any client in all formats. Whatever it contains, a receiver must be
-/// able to parse the batch, because it is repeated until it is accepted.
-///
-/// The first line is a channel, the second a user, the third the name of an event, and the rest is
-/// the payload.
-pub(crate) fn publication(data: &[u8]) {
-    let mut parts = data.splitn(4, |byte| *byte == b'\n');
-    let mut text = || str::from_utf8(parts.next().unwrap_or_default()).unwrap_or_default();
-    let (channel, user, event) = (text(), text(), text());
-    let payload = parts.next().unwrap_or_default();
-    let Ok(channel) = ChannelName::new(channel) else {
-        return;
-    };
-    let publish = Publish {
-        payload: Bytes::copy_from_slice(payload),
-        info: None,
-        tags: vec![("event".to_owned(), event.to_owned())],
-        idempotency_key: None,
-        options: StreamOptions {
-            is_durable: false,
-            size_max: 0,
-            ttl: std::time::Duration::ZERO,
-        },
-    };
-    let who = Arc::new(ClientInfo {
-        user: user.into(),
-        client: "1.2".into(),
-        ..ClientInfo::default()
-    });
-    let published = Publication::new(channel.clone(), &publish);
+/// able to parse the batch, because it is repeated until it is accepted. It has one tag.
+pub(crate) fn publication(channel: &ChannelName, publish: &Publish, who: &ClientInfo) {
+    let (payload, event) = (&publish.payload[..], publish.tags[0].1.as_str());
+    let (user, who) = (who.user.as_str(), Arc::new(who.clone()));
+    let published = Publication::new(channel.clone(), publish);
     let told = Event::now(Some(who), Happened::Published(published));
     assert!(told.bytes() >= payload.len(), "its memory is counted");
     let mut queue = Queue::new(1, usize::MAX, Budget::unbounded().lease(Consumer::Messages));

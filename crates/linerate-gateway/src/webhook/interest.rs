@@ -3,7 +3,7 @@
 use linerate_hub::ChannelName;
 
 use crate::{
-    channel_pattern::matches,
+    channel_pattern::matches_any,
     config::{WebhookEvent, WebhookOptions},
 };
 
@@ -65,6 +65,5 @@ impl Interest {
 
 /// Returns whether `patterns` include a channel, as all of them do if there are none.
 pub(super) fn includes(patterns: &[String], channel: &ChannelName) -> bool {
-    let matches = |pattern: &String| matches(pattern, channel.as_str());
-    patterns.is_empty() || patterns.iter().any(matches)
+    patterns.is_empty() || matches_any(patterns, channel.as_str())
 }

@@ -26,6 +26,7 @@ pub(crate) enum Fault {
     DatabaseSlotDropped,
     KafkaCrashed,
     KafkaRebalanced,
+    KafkaWrittenCrashed,
     LinkCut,
     LinkFlapping,
     LinkHalfClosed,
@@ -189,6 +190,12 @@ impl Fault {
                 survived_by_remembered: true,
                 ..PLAIN
             },
+            Self::KafkaWrittenCrashed => Row {
+                name: "Kafka crashed (`kill -9`) while publications are written to it, repeatedly",
+                seconds: [4, 15],
+                survived_by_remembered: true,
+                ..PLAIN
+            },
             Self::LinkCut => Row {
                 name: "link of node and broker cut",
                 is_red: true,
@@ -283,6 +290,11 @@ impl Fault {
     /// Returns whether publications come from Kafka.
     pub(crate) fn needs_kafka(self) -> bool {
         matches!(self, Self::KafkaCrashed | Self::KafkaRebalanced)
+    }
+
+    /// Returns whether publications are written to Kafka.
+    pub(crate) fn writes_kafka(self) -> bool {
+        self == Self::KafkaWrittenCrashed
     }
 
     /// Returns whether the fault affects only clients, so that subscribers that connect directly to

@@ -66,6 +66,18 @@ impl Published {
         self.acknowledged.last().copied()
     }
 
+    /// Returns what is wrong with the numbers that were stored elsewhere: all that were
+    /// acknowledged must be there, once and in order.
+    pub(crate) fn judge_stored(&self, stored: &[u64]) -> Option<String> {
+        let at = Instant::now();
+        let seen = stored.iter().map(|number| (at, Seen::Number(*number)));
+        let verdict = self.judge(&seen.collect::<Vec<_>>());
+        let all: HashSet<u64> = stored.iter().copied().collect();
+        let lost = self.missing(0, u64::MAX, &all);
+        let is_right = lost + verdict.duplicated + verdict.reordered == 0;
+        (!is_right).then(|| format!("{lost} lost: {verdict:?}"))
+    }
+
     /// Judges what a subscriber saw, starting with the first number that it saw.
     pub(crate) fn judge(&self, seen: &[(Instant, Seen)]) -> Verdict {
         let mut verdict = Verdict::default();
@@ -222,6 +234,18 @@ mod tests {
         assert_eq!(judge(&unknown, &[1, 2, 3, 4, 3, 5]).duplicated, 1);
         assert_eq!(judge(&unknown, &[1, 2, 3, 5]).lost, 1);
         assert_eq!(unknown.unknown(), 1);
+    }
+
+    #[test]
+    fn what_is_stored_elsewhere_is_complete_from_the_beginning() {
+        let mut published = published(3);
+        published.doubt(4);
+        for right in [&[1, 2, 3][..], &[1, 2, 3, 4]] {
+            assert_eq!(published.judge_stored(right), None);
+        }
+        for wrong in [&[2, 3][..], &[1, 3], &[1, 2], &[1, 3, 2], &[1, 2, 2, 3]] {
+            assert!(published.judge_stored(wrong).is_some(), "{wrong:?}");
+        }
     }
 
     #[test]

@@ -58,6 +58,8 @@ pub(crate) struct Special<'a> {
     pub(crate) database: Option<&'a Database>,
     /// The Kafka server whose records the node publishes.
     pub(crate) kafka: Option<&'a Kafka>,
+    /// The Kafka server to which the node writes publications.
+    pub(crate) written: Option<&'a Kafka>,
     /// The clock that the node uses.
     pub(crate) clock: Option<&'a Clock>,
     /// True if the broker can store only little.
@@ -95,6 +97,10 @@ impl Node {
         let database = special.database.map(Database::toml).unwrap_or_default();
         let kafka = special.kafka.map(|kafka| kafka.toml("{key}"));
         let kafka = kafka.unwrap_or_default();
+        let written = special
+            .written
+            .map(|kafka| kafka.producer_toml(&["historied:*", "durable:*", "short:*"]));
+        let written = written.unwrap_or_default();
         let webhook = special.webhook.map(Receiver::toml).unwrap_or_default();
         let configuration = format!(
             r#"
@@ -133,7 +139,7 @@ history_size = 5
 durable = true
 recover = true
 positioned = true
-{backend}{database}{kafka}{webhook}"#
+{backend}{database}{kafka}{written}{webhook}"#
         );
         let directory = tempfile::tempdir().unwrap();
         fs::write(directory.path().join("linerate.toml"), configuration).unwrap();

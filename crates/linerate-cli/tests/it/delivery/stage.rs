@@ -20,7 +20,7 @@ use super::{
     ledger::{Published, Verdict},
     node::{self, Node, Readiness},
     proxy::Proxy,
-    publisher::{Publisher, Way},
+    publisher::{Publisher, Way, number},
     sdk::Sdk,
     servers::{self, BrokerServer, Kind},
     subscriber::{Access, Journal, Protocol, Reader, Subscriber},
@@ -62,7 +62,10 @@ pub(crate) struct Stage {
     certificates: Option<Certificates>,
     clock: Option<Clock>,
     database: Option<Database>,
+    /// The Kafka server whose records are published.
     kafka: Option<Kafka>,
+    /// The Kafka server to which publications are written.
+    written: Option<Kafka>,
     /// The network from publishers and their node to the broker.
     road: Proxy,
     /// The network from the node under test to the broker.
@@ -98,8 +101,8 @@ pub(crate) struct Outcome {
     pub(crate) green: Option<Duration>,
     /// Events of SDKs other than publications, and the node's log.
     pub(crate) told: String,
-    /// What is wrong with the events of the webhook.
-    pub(crate) webhook: Vec<String>,
+    /// What is wrong with the events of the webhook, and with the records that were written.
+    pub(crate) mistakes: Vec<String>,
 }
 
 impl Stage {
@@ -139,6 +142,10 @@ impl Stage {
             true => Some(Kafka::start().await?),
             false => None,
         };
+        let written = match fault.writes_kafka() {
+            true => Some(Kafka::start().await?),
+            false => None,
+        };
         let webhook = match fault {
             Fault::WebhookDown => Some(Receiver::start().await),
             _ => None,
@@ -147,6 +154,7 @@ impl Stage {
             backend: None,
             database: database.as_ref(),
             kafka: kafka.as_ref(),
+            written: written.as_ref(),
             webhook: None,
             clock: clock.as_ref(),
             has_small_broker: is_small,
@@ -180,6 +188,7 @@ impl Stage {
             clock,
             database,
             kafka,
+            written,
             webhook,
         };
         stage.subscribe();
@@ -409,6 +418,13 @@ impl Stage {
                     guest.kill();
                 }
             }
+            Fault::KafkaWrittenCrashed => {
+                let kafka = self.written.as_mut().expect("a Kafka server");
+                while Instant::now() < end {
+                    kafka.crash().await;
+                    sleep(Duration::from_secs(1)).await;
+                }
+            }
             Fault::LinkCut => {
                 cut_repeatedly(&self.link).await;
                 sleep(outage).await;
@@ -565,10 +581,13 @@ impl Stage {
             .readiness
             .iter()
             .filter_map(|of| of.green_after(broken));
-        let webhook = match &self.webhook {
+        let mut mistakes = match &self.webhook {
             Some(webhook) => webhook.judge(&self.node).await,
             None => Vec::new(),
         };
+        if let Some(kafka) = &self.written {
+            mistakes.extend(judge_written(&kafka.written().await, &published));
+        }
         let told = self.sdks.iter().flat_map(Sdk::told);
         let told = told.chain([self.node.log()]).collect::<Vec<_>>();
         Outcome {
@@ -576,9 +595,23 @@ impl Stage {
             red: first.min(),
             green: green.max(),
             told: told.join("\n"),
-            webhook,
+            mistakes,
         }
     }
+}
+
+/// Checks that Kafka has what was acknowledged in each channel but `default`.
+fn judge_written(records: &[(String, String)], published: &[(String, Published)]) -> Vec<String> {
+    let [_, channels @ ..] = CHANNELS;
+    let of_written = published.iter();
+    let of_written = of_written.filter(|(channel, _)| channels.contains(&channel.as_str()));
+    let mistake = |(channel, published): &(String, Published)| {
+        let of_channel = records.iter().filter(|(key, _)| key == channel);
+        let stored = of_channel.filter_map(|(_, value)| number(value));
+        let mistake = published.judge_stored(&stored.collect::<Vec<_>>());
+        mistake.map(|mistake| format!("records of {channel}: {mistake}"))
+    };
+    of_written.filter_map(mistake).collect()
 }
 
 /// Cuts a network several times for a moment, and then until it is repaired.
