@@ -39,6 +39,9 @@ use queue::Queue;
 const RECORD_BYTES: usize = 512;
 const HEADER_BYTES: usize = 64;
 
+/// The records that wait use at most the memory budget divided by this.
+const BUDGET_SHARE: u64 = 4;
+
 /// How long a producer that is replaced tries to write what waits, if its records have no timeout.
 const END_MAX: Duration = Duration::from_secs(30);
 
@@ -185,7 +188,12 @@ fn connect(
     status: &Arc<ProducerStatus>,
     budget: &Budget,
 ) -> Result<Client, KafkaError> {
-    let limits = (options.queue_max, options.queue_bytes_max);
+    // A cluster that is down must not leave too little memory for clients.
+    let share_bytes = budget
+        .bytes_max()
+        .map_or(u64::MAX, |bytes| bytes / BUDGET_SHARE);
+    let share_bytes = usize::try_from(share_bytes).unwrap_or(usize::MAX);
+    let limits = (options.queue_max, options.queue_bytes_max.min(share_bytes));
     let queue = Queue::new(limits, status.clone(), budget.lease(Consumer::Messages));
     let context = Context {
         options: options.clone(),

@@ -22,7 +22,14 @@ fn cluster() -> Cluster {
 }
 
 fn start(cluster: &Cluster, record_timeout: Option<Duration>) -> (Producer, Arc<ProducerStatus>) {
-    let options = ProducerOptions {
+    let status = Arc::<ProducerStatus>::default();
+    let options = options(cluster, record_timeout);
+    let producer = Producer::new(options, status.clone(), Budget::unbounded());
+    (producer, status)
+}
+
+fn options(cluster: &Cluster, record_timeout: Option<Duration>) -> ProducerOptions {
+    ProducerOptions {
         name: "shop".to_owned(),
         cluster: ClusterOptions {
             servers: vec![cluster.bootstrap_servers()],
@@ -35,10 +42,7 @@ fn start(cluster: &Cluster, record_timeout: Option<Duration>) -> (Producer, Arc<
         timeout: record_timeout,
         queue_max: 1,
         queue_bytes_max: 1 << 20,
-    };
-    let status = Arc::<ProducerStatus>::default();
-    let producer = Producer::new(options, status.clone(), Budget::unbounded());
-    (producer, status)
+    }
 }
 
 fn record(value: &[u8]) -> NewRecord<'_> {
@@ -104,6 +108,25 @@ async fn a_record_that_cannot_be_queued_is_refused_or_counted() {
     cluster.broker_up(1).unwrap();
     reach(|| status.stored(), 1).await;
     assert_eq!((status.refused(), status.dropped()), (1, 1));
+}
+
+#[tokio::test]
+async fn records_that_wait_use_at_most_a_quarter_of_the_memory_budget() {
+    let cluster = cluster();
+    let options = ProducerOptions {
+        queue_max: 10_000,
+        ..options(&cluster, None)
+    };
+    cluster.broker_down(1).unwrap();
+    let status = Arc::<ProducerStatus>::default();
+    let producer = Producer::new(options, status.clone(), Budget::new(1 << 20));
+    for _ in 0..1_000 {
+        producer.queue(&record(b"1"));
+    }
+    assert!(status.dropped() > 100, "{status:?}");
+    let bytes = status.waiting_bytes();
+    assert!((200 << 10..=256 << 10).contains(&bytes), "{bytes}");
+    cluster.broker_up(1).unwrap();
 }
 
 #[tokio::test]
