@@ -46,8 +46,8 @@ pub struct ProducerOptions {
     pub timeout: Option<Duration>,
     /// The maximum number of records that are not stored yet. More are refused.
     pub queue_max: usize,
-    /// The maximum memory of the records that are not stored yet, in bytes. At most a quarter of the
-    /// memory budget is used.
+    /// The maximum memory of the records that are not stored yet, in bytes. At most a quarter of
+    /// the memory budget is used.
     pub queue_bytes_max: usize,
 }
 

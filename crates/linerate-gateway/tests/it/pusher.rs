@@ -1,6 +1,6 @@
 //! Tests of the protocol of Pusher.
 
-mod api;
+pub(crate) mod api;
 mod backends;
 mod cache;
 mod channels;

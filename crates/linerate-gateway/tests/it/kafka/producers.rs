@@ -12,7 +12,10 @@ use serde_json::{Value, json};
 use tokio::time::sleep;
 
 use super::Kafka;
-use crate::support::{Gateway, Json, config, error, in_time};
+use crate::{
+    pusher::{APP, api::post, client::Pusher},
+    support::{Gateway, Json, config, error, in_time},
+};
 
 const OPEN: &str = "[channel]\nallow_publish = true\nhistory_size = 100\nhistory_ttl_s = 600\n";
 
@@ -170,6 +173,38 @@ async fn publications_of_the_application_are_written_if_configured() {
     ));
     gateway.publish("chat:1", "8").await;
     gateway.wait_for_producer("stored_total", 4.0).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn events_of_pusher_are_written_with_their_names_and_refused_if_kafka_is_down() {
+    let Some(mut kafka) = Kafka::start().await else {
+        return;
+    };
+    let toml = kafka.writer("api = true\ntimeout_ms = 1_000");
+    let toml = format!("{APP}{}", toml.replace("chat:*", "private-*"));
+    let gateway = Gateway::open(&toml).await;
+    let mut client = Pusher::connect(&gateway).await;
+    client.subscribe("private-a").await;
+    let event = json!({"name": "paid", "channel": "private-a", "data": "1"});
+    assert_eq!(post(&gateway, "events", &event).await.0, 200);
+    assert_eq!(client.event("private-a", "paid").await, 1);
+    client.trigger("private-a", "client-typing", json!(2)).await;
+    let records = kafka.read(2).await;
+    assert_eq!(values(&records, "private-a"), ["1", "2"]);
+    let names = records.iter().map(|record| record.header("tag-event"));
+    let expected = [Some("paid"), Some("client-typing")];
+    assert_eq!(names.collect::<Vec<_>>(), expected);
+    let clients = records
+        .iter()
+        .map(|record| record.header("client").is_some());
+    assert_eq!(clients.collect::<Vec<_>>(), [false, true]);
+    kafka.server.kill();
+    let (status, text) = post(&gateway, "events", &event).await;
+    assert_eq!(status, 503);
+    assert!(
+        text.starts_with("Kafka has not stored the record: "),
+        "{text}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -50,7 +50,8 @@ fn signed(method: &str, path: &str, query: &str, body: &str, age: i64) -> String
     format!("{method} {path}?{parameters}&auth_signature={signature}")
 }
 
-async fn post(gateway: &Gateway, path: &str, body: &Value) -> (u16, String) {
+/// Sends a signed request with a body, and returns the status and the body of the response.
+pub(crate) async fn post(gateway: &Gateway, path: &str, body: &Value) -> (u16, String) {
     call(
         gateway,
         "POST",

@@ -142,7 +142,7 @@ impl Pusher {
     }
 
     /// Asserts that the next message is an event in a channel, and returns its data.
-    pub(super) async fn event(&mut self, channel: &str, event: &str) -> Value {
+    pub(crate) async fn event(&mut self, channel: &str, event: &str) -> Value {
         let message = self.next().await;
         assert_eq!(
             (&message["channel"], &message["event"]),
