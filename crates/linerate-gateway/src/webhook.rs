@@ -150,3 +150,6 @@ impl Webhooks {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
