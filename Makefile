@@ -273,7 +273,8 @@ bench: ## run all microbenchmarks, also against other libraries; needs an idle m
 	cargo bench --locked --workspace --all-features --bench '*'
 
 .PHONY: stress
-stress: build ## measure what abusive clients do to our servers and to others (ten minutes; ARGS="--only ROW"); needs an idle machine
+stress: web ## measure what abusive clients do to our servers and to others (ten minutes; ARGS="--only ROW"); needs an idle machine
+	cargo build --locked --release -p linerate-cli --features kafka
 	cargo build --locked --release -p linerate-stress
 	$(abspath $(TARGET)/release/linerate-stress) $(ARGS)
 

@@ -60,7 +60,7 @@ pub(crate) enum Abuse {
     Dying,
     /// Sending fragments without payload.
     EmptyFragments,
-    /// Joining and leaving channels and publishing, while a webhook is to be told of it.
+    /// Joining and leaving channels and publishing, while a webhook or Kafka is to be told of it.
     Events,
     /// Subscribing with one filter after another.
     Filters,

@@ -3,6 +3,7 @@
 mod attachments;
 mod backends;
 mod churn;
+mod deaf;
 mod files;
 mod filters;
 mod flood;
@@ -17,7 +18,6 @@ mod rolling;
 mod slow;
 mod stalled;
 mod uploads;
-mod webhooks;
 
 use std::{fs, time::Duration};
 
@@ -47,10 +47,10 @@ pub(crate) fn rows() -> Vec<Row> {
     rows.extend(uploads::rows());
     rows.extend(protocols::rows());
     rows.extend(polls::rows());
+    rows.extend(deaf::rows());
     rows.extend([
         attachments::row(),
         backends::row(),
-        webhooks::row(),
         stalled::row(),
         hoard::row(),
         reload::row(),

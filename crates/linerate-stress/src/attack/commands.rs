@@ -19,6 +19,9 @@ pub(crate) const ROUNDS: &str = "rounds";
 /// The size of a large argument, in bytes: `client.message_bytes_max` allows hardly more.
 const LARGE_BYTES: usize = 60_000;
 
+/// How deep data is nested: a command with 64 levels closes the connection.
+const DEPTH: usize = 60;
+
 /// The maximum length of a channel's name in Pusher's protocol.
 const CHANNEL_LEN: usize = 164;
 
@@ -46,8 +49,8 @@ pub(super) const CALLS: Script = Script {
     round: call,
 };
 
-/// Publishes, and joins and leaves channels of which each has another name, while a webhook is to
-/// be told of it.
+/// Publishes, and joins and leaves channels of which each has another name, while a webhook or
+/// Kafka is to be told of it.
 pub(super) const EVENTS: Script = Script {
     path: "/connection/websocket",
     connect: Some(CONNECT),
@@ -127,11 +130,11 @@ fn call(_: u64) -> Vec<String> {
     )]
 }
 
-/// Parsers of JSON refuse the data, because it is nested too deeply.
+/// The data is nested as deeply as commands may be.
 fn visit(number: u64) -> Vec<String> {
     let channel = format!("{number:0>200}");
-    let half = LARGE_BYTES / 2;
-    let data = "[".repeat(half) + &"]".repeat(half);
+    let text = "x".repeat(LARGE_BYTES);
+    let data = format!("{}\"{text}\"{}", "[".repeat(DEPTH), "]".repeat(DEPTH));
     vec![
         format!(r#"{{"id":2,"subscribe":{{"channel":"{channel}"}}}}"#),
         format!(r#"{{"id":3,"publish":{{"channel":"{channel}","data":{data}}}}}"#),
