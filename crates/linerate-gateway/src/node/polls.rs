@@ -42,10 +42,17 @@ impl AllNodes {
                 Answer::Fetched {
                     end: PollEnd::Idle, ..
                 } if until.is_none_or(|until| until > now()) => {}
-                Answer::Fetched { frames, end } => {
+                Answer::Fetched {
+                    frames,
+                    end,
+                    reason,
+                } => {
                     let frames = BASE64_STANDARD.decode(frames).unwrap_or_default();
-                    let frames = vec![frames.into()];
-                    return Ok(Polled { frames, end });
+                    return Ok(Polled {
+                        frames: vec![frames.into()],
+                        end,
+                        reason,
+                    });
                 }
                 _ => return Err(PollingRefusal::UnknownSession),
             }

@@ -55,6 +55,8 @@ pub(crate) struct Polled {
     /// Complete WebSocket frames, in pieces of any number of them.
     pub(crate) frames: Vec<Bytes>,
     pub(crate) end: PollEnd,
+    /// Why the session has ended, for people.
+    pub(crate) reason: Option<String>,
 }
 
 /// Why a poll ends.
@@ -145,6 +147,17 @@ pub(crate) fn messages(piece: &[u8]) -> impl Iterator<Item = (Opcode, &[u8])> {
         rest = behind;
         Some((header.opcode, payload))
     })
+}
+
+impl Polled {
+    /// Returns what a poll of a session that continues has fetched.
+    pub(crate) const fn new(frames: Vec<Bytes>, end: PollEnd) -> Self {
+        Self {
+            frames,
+            end,
+            reason: None,
+        }
+    }
 }
 
 impl PolledName {

@@ -129,10 +129,7 @@ async fn open(
     });
     let first = match is_greeted {
         true => session.poll(None).await,
-        false => Ok(Polled {
-            frames: Vec::new(),
-            end: PollEnd::Idle,
-        }),
+        false => Ok(Polled::new(Vec::new(), PollEnd::Idle)),
     };
     match first {
         Ok(first) => respond(endpoint, PollingOutcome::Opened(&name, &first)),

@@ -63,10 +63,7 @@ pub(super) fn body(data: &[u8]) {
 
 /// Returns the messages in the response to a poll that has fetched these frames.
 fn responded(frames: Vec<u8>) -> Vec<String> {
-    let polled = Polled {
-        frames: vec![frames.into()],
-        end: PollEnd::Ready,
-    };
+    let polled = Polled::new(vec![frames.into()], PollEnd::Ready);
     let name = PolledName {
         node: "node".to_owned(),
         session: Uuid::nil(),

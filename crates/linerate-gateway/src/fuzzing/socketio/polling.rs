@@ -33,10 +33,7 @@ pub(super) fn body(data: &[u8]) {
     }
     assert_eq!(count, packets);
     assert_eq!(messages(&frames).count(), packets);
-    let polled = Polled {
-        frames: vec![frames.into()],
-        end: PollEnd::Ready,
-    };
+    let polled = Polled::new(vec![frames.into()], PollEnd::Ready);
     let name = PolledName {
         node: "node".to_owned(),
         session: Uuid::nil(),

@@ -156,6 +156,9 @@ pub(crate) enum Answer {
         /// WebSocket frames, in base64.
         frames: String,
         end: PollEnd,
+        /// Why the session has ended, for people.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
     },
     /// A request of a client that polls is refused.
     Refused(PollingRefusal),

@@ -6,10 +6,7 @@ use base64::{Engine, prelude::BASE64_STANDARD};
 use uuid::Uuid;
 
 use super::{PolledSession, PolledSessions};
-use crate::{
-    node::cluster::message::Answer,
-    protocol::polling::{Polled, PollingRefusal},
-};
+use crate::{node::cluster::message::Answer, protocol::polling::PollingRefusal};
 
 /// How long the node of a session holds a poll that arrived at another node. Then the other node
 /// asks again, so that each notices when the other one is gone.
@@ -28,9 +25,10 @@ impl PolledSessions {
         let hold = hold.map_or(HOLD, |hold| hold.min(HOLD));
         let fetched = async { self.named(name)?.poll(Some(hold)).await };
         match fetched.await {
-            Ok(Polled { frames, end }) => Answer::Fetched {
-                frames: BASE64_STANDARD.encode(frames.concat()),
-                end,
+            Ok(polled) => Answer::Fetched {
+                frames: BASE64_STANDARD.encode(polled.frames.concat()),
+                end: polled.end,
+                reason: polled.reason,
             },
             Err(refusal) => Answer::Refused(refusal),
         }

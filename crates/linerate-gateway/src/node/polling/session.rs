@@ -56,6 +56,8 @@ struct State {
     input: Option<Incoming>,
     /// True if the client has polled since the session has asked for input.
     has_polled: bool,
+    /// Why the session has ended, for people.
+    reason: Option<String>,
     /// The bytes of the input until the session has handled it; `None` if there is none.
     input_bytes: Option<usize>,
     /// True while a request waits for output.
@@ -106,6 +108,7 @@ impl PolledSession {
                 share: accounts.backlogs.share(0),
                 input: None,
                 has_polled: false,
+                reason: None,
                 input_bytes: None,
                 is_polled: false,
                 is_sending: false,
@@ -201,9 +204,11 @@ impl PolledSession {
         output
     }
 
-    /// Ends the session after all output. If a WebSocket has continued it, there is none.
-    pub(crate) fn end(&self) {
+    /// Ends the session after all output, for a reason that its client is told. If a WebSocket has
+    /// continued it, there is no output.
+    pub(crate) fn end(&self, reason: String) {
         let mut state = self.state.lock();
+        state.reason = Some(reason);
         state.stage = match state.stage {
             Stage::Polled | Stage::Probed | Stage::Ended => Stage::Ended,
             Stage::Upgraded | Stage::Gone => Stage::Gone,
@@ -247,8 +252,16 @@ impl State {
                 PollEnd::Closed
             }
         };
+        let reason = match end {
+            PollEnd::Closed => self.reason.take(),
+            PollEnd::Idle | PollEnd::Ready | PollEnd::Upgrading => None,
+        };
         let frames = self.take_output();
-        Some(Ok(Polled { frames, end }))
+        Some(Ok(Polled {
+            frames,
+            end,
+            reason,
+        }))
     }
 
     fn take_output(&mut self) -> Vec<Bytes> {

@@ -43,7 +43,7 @@ fn fetched(frames: &[&'static str], end: PollEnd) -> Result<Polled, PollingRefus
         .iter()
         .map(|text| Bytes::from_static(text.as_bytes()));
     let frames = frames.collect();
-    Ok(Polled { frames, end })
+    Ok(Polled::new(frames, end))
 }
 
 /// Returns the body that the session reads next.
@@ -202,7 +202,7 @@ async fn the_last_output_of_a_session_is_fetched_once() {
     let entry = open();
     let session = entry.session();
     push(session, "a");
-    session.end();
+    session.end("over".to_owned());
     push(session, "late");
     assert_eq!(session.room(), 0);
     assert!(session.gone().now_or_never().is_none());
@@ -210,7 +210,9 @@ async fn the_last_output_of_a_session_is_fetched_once() {
     assert_eq!(session.send("b".into()).await, unknown);
     assert_eq!(session.poll(None).await, fetched(&["a"], PollEnd::Ready));
     assert!(session.gone().now_or_never().is_none());
-    assert_eq!(session.poll(None).await, fetched(&[], PollEnd::Closed));
+    let closed = session.poll(None).await.unwrap();
+    assert_eq!((closed.frames, closed.end), (vec![], PollEnd::Closed));
+    assert_eq!(closed.reason.as_deref(), Some("over"));
     session.gone().await;
     assert!(session.poll(None).await.is_err());
 }
@@ -257,7 +259,7 @@ async fn a_session_that_was_upgraded_refuses_requests() {
         session.poll_input(&mut cx).is_pending(),
         "it is still there"
     );
-    session.end();
+    session.end(String::new());
     session.gone().await;
 }
 

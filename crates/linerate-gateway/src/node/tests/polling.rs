@@ -46,8 +46,10 @@ async fn polls_and_bodies_find_their_session_on_another_node() {
     };
     let (sent, ()) = tokio::join!(here.send(&name, "c".into()), read);
     assert_eq!(sent, Ok(()));
-    session.end();
-    assert_eq!(here.poll(&name, None).await.unwrap().end, PollEnd::Closed);
+    session.end("over".to_owned());
+    let closed = here.poll(&name, None).await.unwrap();
+    assert_eq!(closed.end, PollEnd::Closed);
+    assert_eq!(closed.reason.as_deref(), Some("over"));
     assert_eq!(
         here.poll(&name, None).await,
         Err(PollingRefusal::UnknownSession)

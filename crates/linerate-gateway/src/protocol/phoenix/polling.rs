@@ -130,7 +130,12 @@ fn fetched<'a>(name: &PolledName, polled: &'a Polled) -> Body<'a> {
     let status = match polled.end {
         PollEnd::Ready => 200,
         PollEnd::Idle | PollEnd::Upgrading => 204,
-        PollEnd::Closed => return Body::refusing(GONE, "session has ended".to_owned()),
+        PollEnd::Closed => {
+            return Body {
+                reason: polled.reason.clone(),
+                ..Body::of(GONE)
+            };
+        }
     };
     let frames = polled.frames.iter().flat_map(|piece| messages(piece));
     let texts = frames.filter_map(|(opcode, payload)| match opcode {
@@ -304,27 +309,23 @@ mod tests {
         frame::append(&mut piece, Opcode::Text, br#"[null,null,"t","e",{"a":1}]"#);
         frame::append(&mut piece, Opcode::Binary, b"\x02\x01\x01te\xff\0");
         frame::append(&mut piece, Opcode::Binary, b"\x07unknown");
-        let polled = |end| Polled {
-            frames: vec![Bytes::from(piece.clone())],
-            end,
-        };
+        let polled = |end| Polled::new(vec![Bytes::from(piece.clone())], end);
         let messages =
             r#"["[null,null,\"t\",\"e\",{\"a\":1}]","[null,null,\"t\",\"e\",\"/wA=\"]"]"#;
         let expected = format!(r#"{{"status":200,"token":"{TOKEN}","messages":{messages}}}"#);
         let ready = polled(PollEnd::Ready);
         let found = answer(PollingOutcome::Polled(&name(), &ready));
         assert_eq!(found, (200, expected));
-        let closed = answer(PollingOutcome::Polled(&name(), &polled(PollEnd::Closed)));
-        let expected = r#"{"status":410,"reason":"session has ended"}"#;
-        assert_eq!(closed, (200, expected.to_owned()));
+        let mut closed = polled(PollEnd::Closed);
+        closed.reason = Some("shutdown (1012)".to_owned());
+        let found = answer(PollingOutcome::Polled(&name(), &closed));
+        let expected = r#"{"status":410,"reason":"shutdown (1012)"}"#;
+        assert_eq!(found, (200, expected.to_owned()));
     }
 
     #[test]
     fn responses_have_the_statuses_that_clients_know() {
-        let idle = Polled {
-            frames: Vec::new(),
-            end: PollEnd::Idle,
-        };
+        let idle = Polled::new(Vec::new(), PollEnd::Idle);
         let session = format!(r#""token":"{TOKEN}","messages":[]"#);
         let opened = answer(PollingOutcome::Opened(&name(), &idle));
         assert_eq!(opened, (200, format!(r#"{{"status":410,{session}}}"#)));

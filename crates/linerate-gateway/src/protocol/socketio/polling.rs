@@ -338,7 +338,7 @@ mod tests {
         let frames = vec![Bytes::from(piece), ping.into()];
         let body = |frames: &[Bytes], end| {
             let frames = frames.to_vec();
-            String::from_utf8(payload(&Polled { frames, end })).unwrap()
+            String::from_utf8(payload(&Polled::new(frames, end))).unwrap()
         };
         assert_eq!(
             body(&frames, PollEnd::Ready),

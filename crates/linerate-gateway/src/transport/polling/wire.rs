@@ -114,7 +114,8 @@ impl Wire for PolledWire {
         if let Some(wire) = self.0.websocket.get() {
             wire.close(disconnect);
         }
-        self.0.session.end();
+        let farewell = (self.0.transport.farewell)(disconnect);
+        self.0.session.end(farewell.to_string());
     }
 }
 

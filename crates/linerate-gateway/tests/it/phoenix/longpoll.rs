@@ -255,7 +255,7 @@ async fn messages_arrive_before_the_session_ends() {
     gateway.api("disconnect", &json!({"user": "ann"})).await;
     let reply = json!([null, "1", "phoenix", "phx_reply", ok(json!({}))]);
     client.expect(&[reply]).await;
-    client.ends().await;
+    assert_eq!(client.ends().await, "force disconnect (1000)");
 }
 
 #[tokio::test]
@@ -267,7 +267,7 @@ async fn a_poll_that_waits_ends_when_the_server_is_drained() {
     let waiting = tokio::spawn(async move { body(request(address, &target, "", b"").await).await });
     sleep(Duration::from_millis(300)).await;
     in_time(gateway.drain()).await;
-    let ended = json!({"status": 410, "reason": "session has ended"});
+    let ended = json!({"status": 410, "reason": "shutdown (1012)"});
     assert_eq!(in_time(waiting).await.unwrap(), ended);
 }
 

@@ -100,15 +100,16 @@ impl<'a> LongPoll<'a> {
         assert_eq!(body(answer).await, json!({"status": 200}), "{lines}");
     }
 
-    /// Asserts that the session has ended, after all messages that wait.
-    pub(super) async fn ends(&self) {
+    /// Asserts that the session has ended, after all messages that wait. Returns the reason.
+    pub(super) async fn ends(&self) -> String {
         let mut polled = self.poll().await;
         while polled["status"] == 200 {
             polled = self.poll().await;
         }
-        let ended = json!({"status": 410, "reason": "session has ended"});
-        assert_eq!(polled, ended);
+        let reason = polled["reason"].as_str().unwrap().to_owned();
+        assert_eq!(polled, json!({"status": 410, "reason": reason}));
         self.is_unknown().await;
+        reason
     }
 
     /// Asserts that the session does not exist.

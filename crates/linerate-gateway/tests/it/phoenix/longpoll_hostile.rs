@@ -190,7 +190,8 @@ async fn malformed_bodies_end_the_session() {
     ] {
         let client = LongPoll::joined(&gateway, "room:1").await;
         client.post(lines).await;
-        client.ends().await;
+        let reason = client.ends().await;
+        assert!(reason.ends_with("(1007)"), "{reason}");
     }
     until(async || gateway.info().clients == 0).await;
 }
@@ -202,7 +203,7 @@ async fn a_body_of_many_messages_counts_each_of_them() {
     let client = LongPoll::open(&gateway).await;
     let many = vec![r#"[null,"1","phoenix","heartbeat",{}]"#; 300].join("\n");
     client.post(many.as_bytes()).await;
-    client.ends().await;
+    assert_eq!(client.ends().await, "too many requests (1013)");
 }
 
 #[tokio::test]

@@ -65,8 +65,7 @@ impl PolledSession {
                 None => (PollEnd::Idle, until),
             };
             if wait(changed, at).await.is_err() {
-                let frames = Vec::new();
-                break Ok(Polled { frames, end });
+                break Ok(Polled::new(Vec::new(), end));
             }
         };
         turn.end();
