@@ -19,6 +19,9 @@ pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 /// A future that a broker returns for a request that can fail.
 pub type Answer<'a, T> = BoxFuture<'a, Result<T, BrokerError>>;
 
+/// The longest time for which a broker stores a value that can be [taken](Broker::take).
+pub const PUT_TTL_MAX: Duration = Duration::from_secs(60 * 60);
+
 /// The broker of a node. It hands everything that arrives to the [`Ingest`](crate::Ingest) that it
 /// was created with.
 ///
@@ -207,6 +210,27 @@ pub trait Broker: fmt::Debug + Send + Sync + 'static {
     /// Returns an error if the broker is unavailable or refuses.
     fn kept(&self) -> Answer<'_, Vec<Bytes>> {
         Box::pin(std::future::ready(Ok(Vec::new())))
+    }
+
+    /// Stores a value that any node can [take](Self::take) within `ttl`, which is at most
+    /// [`PUT_TTL_MAX`], and replaces the value with the same `key`. The broker may drop values
+    /// early, the oldest first.
+    ///
+    /// By default, the broker stores nothing.
+    ///
+    /// # Errors
+    /// Returns an error if the broker is unavailable or refuses.
+    fn put<'a>(&'a self, _key: &'a str, _value: Bytes, _ttl: Duration) -> Answer<'a, ()> {
+        Box::pin(std::future::ready(Ok(())))
+    }
+
+    /// Removes the value that was [stored](Self::put) under `key`, and returns it. If several nodes
+    /// take a value at the same time, at most one of them gets it.
+    ///
+    /// # Errors
+    /// Returns an error if the broker is unavailable or refuses.
+    fn take<'a>(&'a self, _key: &'a str) -> Answer<'a, Option<Bytes>> {
+        Box::pin(std::future::ready(Ok(None)))
     }
 
     /// Returns whether `channel` is a pattern. Always false if the broker does not support

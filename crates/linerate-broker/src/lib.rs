@@ -8,6 +8,7 @@ pub mod awake;
 mod backoff;
 pub mod broker;
 pub mod connect;
+mod deposits;
 pub mod event;
 pub mod idempotency;
 pub mod incarnation;
@@ -25,7 +26,7 @@ pub mod request;
 pub mod runtime;
 pub mod sequencer;
 
-pub use broker::{Answer, BoxFuture, Broker, BrokerError};
+pub use broker::{Answer, BoxFuture, Broker, BrokerError, PUT_TTL_MAX};
 pub use connect::{BROKERS, connect};
 pub use event::{Event, Gap, GapReason, LinkState};
 pub use ingest::Ingest;

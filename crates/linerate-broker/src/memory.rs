@@ -20,6 +20,7 @@ use tokio::{sync::mpsc, time::Instant};
 
 use crate::{
     broker::{Answer, BoxFuture, Broker, BrokerError, check_history, check_payload},
+    deposits::Deposits,
     event::{Event, LinkState},
     idempotency::IdempotencyKeys,
     incarnation,
@@ -58,6 +59,7 @@ pub struct Memory {
 
 #[derive(Debug)]
 struct State {
+    deposits: Deposits,
     sequencer: Sequencer,
     keys: IdempotencyKeys,
     /// The subscribed channels.
@@ -91,6 +93,7 @@ impl Memory {
         Ok(Self {
             ingest,
             state: Mutex::new(State {
+                deposits: Deposits::default(),
                 sequencer: Sequencer::new(options.sequencer, &node),
                 keys: IdempotencyKeys::new(options.idempotency_ttl),
                 channels: HashSet::default(),
@@ -227,6 +230,22 @@ impl Broker for Memory {
 
     fn node(&self) -> &str {
         &self.node
+    }
+
+    fn put<'a>(&'a self, key: &'a str, value: Bytes, ttl: Duration) -> Answer<'a, ()> {
+        Box::pin(async move {
+            self.check(value.len())?;
+            let mut state = lock(&self.state);
+            state.deposits.put(Instant::now(), key, value, ttl);
+            Ok(())
+        })
+    }
+
+    fn take<'a>(&'a self, key: &'a str) -> Answer<'a, Option<Bytes>> {
+        Box::pin(async move {
+            self.check(0)?;
+            Ok(lock(&self.state).deposits.take(Instant::now(), key))
+        })
     }
 
     fn is_pattern(&self, channel: &ChannelName) -> bool {

@@ -10,7 +10,7 @@
 //! `sync_interval` is configured, servers sync every two minutes, and may lose newer messages if
 //! the machine loses power.
 
-use std::{fmt, sync::Arc, thread};
+use std::{fmt, sync::Arc, thread, time::Duration};
 
 use bytes::Bytes;
 use linerate_hub::{ChannelName, ClientInfo, presence::Counts};
@@ -39,6 +39,7 @@ use loopback::LinkEnded;
 use state::{CurrentLink, NatsState};
 
 mod catch_up;
+mod deposits;
 mod dial;
 mod errors;
 #[cfg(fuzzing)]
@@ -408,6 +409,22 @@ impl Broker for Nats {
             let all = self.shared.subjects.stored_value(None);
             link.answer(link.streams.kept(&all)).await
         })
+    }
+
+    fn put<'a>(&'a self, key: &'a str, value: Bytes, ttl: Duration) -> Answer<'a, ()> {
+        Box::pin(self.in_time(async move {
+            let link = self.shared.current()?;
+            let put = link.streams.put(&self.shared.subjects, key, value, ttl);
+            link.answer(put).await
+        }))
+    }
+
+    fn take<'a>(&'a self, key: &'a str) -> Answer<'a, Option<Bytes>> {
+        Box::pin(self.in_time(async move {
+            let link = self.shared.current()?;
+            let taken = link.streams.take(&self.shared.subjects, key);
+            link.answer(taken).await
+        }))
     }
 
     fn is_pattern(&self, channel: &ChannelName) -> bool {

@@ -433,6 +433,14 @@ impl Broker for Redis {
         Box::pin(self.shared.kept())
     }
 
+    fn put<'a>(&'a self, key: &'a str, value: Bytes, ttl: Duration) -> Answer<'a, ()> {
+        Box::pin(async move { self.shared.put(key, &value, ttl).await })
+    }
+
+    fn take<'a>(&'a self, key: &'a str) -> Answer<'a, Option<Bytes>> {
+        Box::pin(self.shared.take(key))
+    }
+
     fn is_pattern(&self, channel: &ChannelName) -> bool {
         // Patterns do not match sharded publications, which go to only one node of a cluster.
         !self.shared.is_sharded && channel.as_str().contains(['*', '?', '['])

@@ -21,7 +21,7 @@ use crate::broker::BrokerError;
 const KEPT_BYTES_MAX: i64 = 64 << 20;
 
 /// The header with the time at which a value expires, in seconds since 1970.
-const EXPIRES: &str = "Linerate-Expires";
+pub(super) const EXPIRES: &str = "Linerate-Expires";
 
 /// How long an expired value is kept before it is deleted: clocks differ, and a deletion affects
 /// all nodes.
@@ -101,7 +101,7 @@ impl Streams {
 }
 
 /// Returns whether a value had expired at `at`, in seconds since 1970.
-fn is_over(headers: &HeaderMap, at: u64) -> bool {
+pub(super) fn is_over(headers: &HeaderMap, at: u64) -> bool {
     let expires = headers.get(EXPIRES);
     let expires: Option<u64> = expires.and_then(|value| value.as_str().parse().ok());
     expires.is_some_and(|expires| expires <= at)

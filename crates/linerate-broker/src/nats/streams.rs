@@ -205,7 +205,8 @@ impl Streams {
         subject::stream(&self.shard(subject::shard(&channel.subject)).stored(home))
     }
 
-    async fn last(&self, stream: String, subject: String) -> Result<Last, BrokerError> {
+    /// Returns the last message of a subject that a stream stores.
+    pub(super) async fn last(&self, stream: String, subject: String) -> Result<Last, BrokerError> {
         // A replica that lags behind may answer a direct request; only the leader knows for
         // certain.
         if self.options.stream_replicas <= 1 {

@@ -43,6 +43,9 @@ pub(super) const SHARDS: u8 = 16;
 /// The prefix of the subjects of values that nodes store for each other.
 const KEPT: &str = "_linerate.kept.";
 
+/// The prefix of the subjects of values that any node can take.
+const DEPOSITS: &str = "_linerate.deposits.";
+
 /// The number of characters of a subject that its stream's name shows.
 const STREAM_NAME_READABLE_MAX: usize = 64;
 
@@ -195,6 +198,13 @@ impl Subjects {
     pub(super) fn stored_value(&self, id: Option<&str>) -> String {
         let last = id.map_or("*".to_owned(), digest);
         format!("{KEPT}{}{last}", self.prefix)
+    }
+
+    /// Returns the subject of the value that any node can take under the digest of `key`, or of all
+    /// such values if `key` is `None`.
+    pub(super) fn deposit(&self, key: Option<&str>) -> String {
+        let last = key.map_or("*".to_owned(), digest);
+        format!("{DEPOSITS}{}{last}", self.prefix)
     }
 
     fn subject(&self, channel: &ChannelName, wildcards: Wildcards) -> Result<String, SubjectError> {

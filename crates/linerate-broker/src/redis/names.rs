@@ -90,6 +90,11 @@ impl Names {
         (key("kept"), key("kept-until"))
     }
 
+    /// Returns the key of a value that any node can take.
+    pub(super) fn deposit(&self, key: &str) -> String {
+        format!("{OWN}deposit:{}{key}", self.prefix)
+    }
+
     /// Returns the keys of the leases under which nodes store entries in a shard.
     pub(super) fn leases(&self, family: Family, shard: u16) -> LeaseKeys {
         let tag = tag_of(family);

@@ -1,6 +1,9 @@
 //! State that the parts of the broker share.
 
-use std::sync::{Arc, Mutex};
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
 use ::redis::Script;
 use bytes::Bytes;
@@ -181,6 +184,27 @@ impl RedisState {
         let mut command = ::redis::cmd("HVALS");
         command.arg(self.names.kept().0);
         self.commands.query(&command).await
+    }
+
+    /// Stores a value for `ttl`.
+    pub(super) async fn put(
+        &self,
+        key: &str,
+        value: &[u8],
+        ttl: Duration,
+    ) -> Result<(), BrokerError> {
+        let mut command = ::redis::cmd("SET");
+        command.arg(self.names.deposit(key)).arg(value);
+        command.arg("PX").arg(ttl.as_millis().max(1) as u64);
+        self.commands.query(&command).await
+    }
+
+    /// Removes a value and returns it.
+    pub(super) async fn take(&self, key: &str) -> Result<Option<Bytes>, BrokerError> {
+        let script = Script::new(include_str!("lua/take.lua"));
+        let call = script.key(self.names.deposit(key));
+        let call = async |mut connection| call.invoke_async(&mut connection).await;
+        self.commands.run(call).await
     }
 
     /// Returns the names of the channels in which other nodes talk to this one.

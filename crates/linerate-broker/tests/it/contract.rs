@@ -140,6 +140,7 @@ macro_rules! contract {
             occupancy: one_of_several_nodes_that_change_a_name_at_once_is_the_first,
             occupancy: the_names_of_a_silent_node_become_vacant,
             service: what_is_kept_is_there_for_nodes_that_start_later,
+            service: a_value_is_taken_once,
             service: any_node_recovers_a_durable_channel,
             service: a_broker_that_was_shut_down_says_so,
             service: dropping_a_publishing_future_breaks_nothing,

@@ -52,6 +52,8 @@ struct Hub {
 
 #[derive(Debug)]
 struct State {
+    /// The values that can be taken, and when they expire.
+    deposits: BTreeMap<String, (Instant, Bytes)>,
     sequencer: Sequencer,
     keys: IdempotencyKeys,
     kept: BTreeMap<String, Bytes>,
@@ -184,6 +186,7 @@ impl Hub {
             state: Mutex::new(State {
                 sequencer: Sequencer::new(options.sequencer, &incarnation::random()),
                 keys: IdempotencyKeys::new(options.idempotency_ttl),
+                deposits: BTreeMap::new(),
                 kept: BTreeMap::new(),
                 nodes: BTreeMap::new(),
                 present: BTreeMap::new(),
@@ -487,6 +490,30 @@ impl Broker for Toy {
         Box::pin(async move {
             self.check(0)?;
             Ok(self.hub.state().kept.values().cloned().collect())
+        })
+    }
+
+    fn put<'a>(
+        &'a self,
+        key: &'a str,
+        value: Bytes,
+        ttl: Duration,
+    ) -> BoxFuture<'a, Result<(), BrokerError>> {
+        Box::pin(async move {
+            self.check(value.len())?;
+            let deposit = (Instant::now() + ttl, value);
+            let mut state = self.hub.state();
+            state.deposits.insert(key.to_owned(), deposit);
+            Ok(())
+        })
+    }
+
+    fn take<'a>(&'a self, key: &'a str) -> BoxFuture<'a, Result<Option<Bytes>, BrokerError>> {
+        Box::pin(async move {
+            self.check(0)?;
+            let found = self.hub.state().deposits.remove(key);
+            let current = found.filter(|(expires_at, _)| *expires_at > Instant::now());
+            Ok(current.map(|(_, value)| value))
         })
     }
 

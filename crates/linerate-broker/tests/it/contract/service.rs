@@ -192,3 +192,27 @@ pub(crate) async fn what_is_kept_is_there_for_nodes_that_start_later<S: Service>
     kept.sort();
     assert_eq!(kept, ["new", "odd"]);
 }
+
+pub(crate) async fn a_value_is_taken_once<S: Service>(service: &S) {
+    const TTL: Duration = Duration::from_secs(60);
+    let (node, other) = (Node::of(service).await, Node::of(service).await);
+    let (one, two) = match S::IS_SHARED {
+        true => (&node.broker, &other.broker),
+        false => (&node.broker, &node.broker),
+    };
+    assert_eq!(two.take("a").await.unwrap(), None);
+    for (key, value) in [("a", "old"), ("a", "new"), ("a.b*>{} ", "odd")] {
+        one.put(key, value.into(), TTL).await.unwrap();
+    }
+    let taken = tokio::join!(one.take("a"), two.take("a"), one.take("a"), two.take("a"));
+    let taken = [taken.0, taken.1, taken.2, taken.3];
+    let taken: Vec<_> = taken.into_iter().filter_map(Result::unwrap).collect();
+    assert_eq!(taken, ["new"]);
+    assert_eq!(two.take("a.b*>{} ").await.unwrap(), Some("odd".into()));
+    one.put("a", "again".into(), TTL).await.unwrap();
+    assert_eq!(two.take("a").await.unwrap(), Some("again".into()));
+    let short = Duration::from_secs(1);
+    one.put("b", "short".into(), short).await.unwrap();
+    tokio::time::sleep(2 * short).await;
+    assert_eq!(two.take("b").await.unwrap(), None);
+}
