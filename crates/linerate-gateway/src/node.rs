@@ -15,6 +15,7 @@ mod cluster;
 mod control;
 mod counts;
 mod counts_teller;
+mod detached;
 mod dispatch;
 mod emission;
 mod emulation;
@@ -84,6 +85,8 @@ pub(crate) use cluster::message::{ClientRecord, ConnectionSelector};
 use control::ControlHandler;
 pub(crate) use counts::Counts;
 use counts_teller::CountsTeller;
+use detached::DetachedSessions;
+pub(crate) use detached::ENTRY_BYTES;
 pub(crate) use dispatch::{Control, Dispatcher};
 pub(crate) use emission::{Audience, Emission};
 pub(crate) use emulation::{EmulateError, Emulation, Emulations};
@@ -118,6 +121,9 @@ pub(crate) use tally::Tally;
 pub(crate) use timeline::{Change, Entry};
 pub(crate) use trail::Trail;
 pub(crate) use worker::{WaitingClient, Worker};
+
+/// How long a node that ends waits for the broker to store the state of sessions.
+const DETACHED_FLUSH_MAX: Duration = Duration::from_secs(2);
 
 /// The fan-out of a worker.
 type Hub = linerate_hub::Hub<Arc<Block>>;
@@ -157,6 +163,8 @@ pub(crate) struct Node {
     pub(crate) cluster: Arc<Cluster>,
     /// The numbers of clients, users and subscriptions.
     pub(crate) counts: Arc<Counts>,
+    /// The state of sessions whose clients may return.
+    pub(crate) detached: DetachedSessions,
     /// Receives the events of the broker.
     pub(crate) dispatcher: Arc<Dispatcher>,
     /// The sessions whose commands arrive in separate requests.
@@ -262,6 +270,7 @@ impl Node {
             histories: Histories::new(broker.clone(), budget.clone(), runtime.clone()),
             producers: Producers::new(budget.clone()),
             publisher: Publisher::new(broker.clone(), namespaces.clone(), runtime.clone()),
+            detached: DetachedSessions::new(broker.clone(), budget.clone(), runtime.clone()),
             interests: Interests::new(broker.clone(), runtime.clone(), options.linger),
             tail_encoding: EncodingId(tail_encoding),
             tallies: Tallies::new(inboxes.clone()),
@@ -406,6 +415,7 @@ impl Node {
     /// Tells the other nodes that this one leaves, and ends the tasks of the node and its broker.
     pub(crate) async fn shut_down(&self) {
         self.abort_tasks();
+        self.detached.flush(DETACHED_FLUSH_MAX).await;
         self.cluster.leave().await;
         self.broker.shut_down().await;
     }

@@ -22,12 +22,14 @@
 //! | `decode` | limits and errors that the decoders of commands share |
 //! | `dialect` | the parts of a client protocol: routes, sessions, encodings |
 //! | `event_name` | the names of publications that are events |
+//! | `event_offset` | the positions of events |
 //! | `exceptions` | publications that one client does not receive |
 //! | `gap` | gaps as JSON |
 //! | `lockstep` | blocks that refer back to earlier blocks of their channel |
 //! | `pieces` | frames of several publications |
 //! | `polling` | requests of a client in place of a WebSocket |
 //! | `position` | stream positions as text |
+//! | `private_id` | the secrets with which clients return to their sessions |
 //! | `query` | subscriptions in the URL of a request |
 //! | `reply` | the messages to clients |
 
@@ -39,6 +41,7 @@ pub(crate) mod command;
 pub(crate) mod decode;
 pub(crate) mod dialect;
 pub(crate) mod event_name;
+pub(crate) mod event_offset;
 pub(crate) mod event_stream;
 pub(crate) mod exceptions;
 mod gap;
@@ -50,6 +53,7 @@ pub(crate) mod phoenix;
 mod pieces;
 pub(crate) mod polling;
 pub(crate) mod position;
+pub(crate) mod private_id;
 pub(crate) mod pusher;
 pub(crate) mod query;
 pub(crate) mod raw;

@@ -12,6 +12,7 @@
 //! | `fixed` | sessions described by the URL of a request: raw WebSockets and event streams |
 //! | `gate` | authenticates clients and authorizes subscriptions |
 //! | `identity` | the identity of a client |
+//! | `journal` | what was handed to a client that may return to its session |
 //! | `outlet` | what a session does with the output side of its client |
 //! | `phoenix` | what only Phoenix clients request |
 //! | `plan` | checks a subscription request and decides how to serve it |
@@ -40,6 +41,7 @@ mod fixed;
 pub(crate) mod fuzzing;
 mod gate;
 mod identity;
+mod journal;
 mod outlet;
 mod phoenix;
 mod plan;
@@ -82,6 +84,7 @@ pub(crate) use environment::{SessionEnvironment, Settings};
 pub(crate) use fixed::{AuthorizedRequest, FixedSession};
 pub(crate) use gate::{Gate, Gates};
 pub(crate) use identity::{Authenticated, Identity, Member};
+pub(crate) use journal::Journal;
 pub(crate) use outlet::{Event, SessionOutlet};
 pub(crate) use portable::{PortableSession, RestoreError};
 use protocol_state::ProtocolState;
@@ -489,6 +492,9 @@ impl Session {
     fn leave(&mut self, channel: &ChannelName) -> bool {
         let was_there = self.subscriptions.remove(channel).is_some();
         self.protocol_state.leave(channel);
+        if let Some(journal) = self.context.outlet.journal() {
+            journal.leave(channel);
+        }
         if let Some(client) = self.client() {
             self.context.gate.worker.unsubscribe(client, channel);
         }

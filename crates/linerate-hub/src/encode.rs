@@ -66,6 +66,9 @@ pub struct Batch<'a> {
     /// True if the subscribers know the channel by its number; see
     /// [`SubscriptionOptions::with_channel_id`](crate::SubscriptionOptions::with_channel_id).
     pub with_channel_id: bool,
+    /// True if the subscribers are told the positions of the publications; see
+    /// [`SubscriptionOptions::with_positions`](crate::SubscriptionOptions::with_positions).
+    pub with_positions: bool,
 }
 
 /// How subscribers receive the payloads of publications. There are no other ways, so encodings can

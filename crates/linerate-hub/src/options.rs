@@ -111,6 +111,8 @@ pub struct SubscriptionOptions {
     /// True if the encoding may name the channel by its [number](crate::Batch::channel_id), which
     /// the subscriber knows.
     pub with_channel_id: bool,
+    /// True if the encoding tells the subscriber the position of each publication.
+    pub with_positions: bool,
     /// The label under which its [deliveries](crate::Hub::deliveries) are counted.
     pub label: u16,
 }
@@ -134,6 +136,7 @@ impl SubscriptionOptions {
             is_sequenced: false,
             with_deltas: false,
             with_channel_id: false,
+            with_positions: false,
             label: 0,
         }
     }

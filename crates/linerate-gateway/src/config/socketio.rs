@@ -2,12 +2,16 @@
 
 mod redis;
 
-use std::collections::{BTreeMap, HashSet};
+use std::{
+    collections::{BTreeMap, HashSet},
+    time::Duration,
+};
 
+use linerate_broker::PUT_TTL_MAX;
 use linerate_hub::ChannelName;
 use serde::{Deserialize, de::IgnoredAny};
 
-use super::check::Check;
+use super::{check::Check, unit};
 pub use redis::SocketIoRedisOptions;
 
 /// Maximum number of namespaces: a client can be connected to all of them.
@@ -31,6 +35,10 @@ pub struct SocketIoOptions {
     pub rooms: Vec<String>,
     /// Maximum number of attachments of an event from a client.
     pub attachments_max: usize,
+    /// How long a client may be gone and return to its session, with what it has missed. Zero
+    /// switches this off.
+    #[serde(rename = "recovery_s", with = "unit::seconds")]
+    pub recovery: Duration,
     /// The arguments with which events are acknowledged without asking a backend: a JSON array for
     /// each name of an event; in a namespace such as `/chat`, the name begins with `/chat:`.
     #[serde(default)]
@@ -60,6 +68,13 @@ impl SocketIoOptions {
             if let Err(error) = ChannelName::new(room) {
                 check.refuse("rooms", room, &error.to_string());
             }
+        }
+        let recovery = self.recovery.as_secs();
+        check.range("recovery_s", recovery, 0..=PUT_TTL_MAX.as_secs());
+        if recovery > 0 && self.redis.url.is_some() {
+            let because = "requires that socketio.redis.url is not set: what is published there \
+                           cannot be recovered";
+            check.refuse("recovery_s", recovery, because);
         }
         check.section("redis", |check| self.redis.check(check));
         check.range("replies", self.replies.len(), 0..=REPLIES_MAX);
@@ -115,6 +130,18 @@ mod tests {
             let text = error(&format!("[socketio.redis]\n{toml}"));
             assert!(text.contains(message), "{text}");
         }
+    }
+
+    #[test]
+    fn recovery_has_a_limit_and_no_events_from_redis() {
+        let load = |toml| Loader::new().with_text("test.toml", toml).load();
+        assert!(load("[socketio]\nrecovery_s = 3600").is_ok());
+        let text = error("[socketio]\nrecovery_s = 3601");
+        assert!(text.contains("between 0 and 3600"), "{text}");
+        let redis = "[socketio.redis]\nurl = \"redis://localhost\"";
+        assert!(load(redis).is_ok());
+        let text = error(&format!("[socketio]\nrecovery_s = 1\n{redis}"));
+        assert!(text.contains("socketio.recovery_s"), "{text}");
     }
 
     #[test]

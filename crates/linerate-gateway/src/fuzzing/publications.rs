@@ -84,6 +84,7 @@ fn check(dialect: &'static Dialect, channel: &ChannelName, publications: &[Publi
         conflated: 0,
         payloads: Payloads::Full,
         with_channel_id: false,
+        with_positions: false,
     };
     let mut out = b"before".to_vec();
     let encoded = (dialect.encode)(&batch, &mut out);
@@ -256,6 +257,7 @@ fn check_deltas(
         conflated: 0,
         payloads: Payloads::Deltas { previous },
         with_channel_id: false,
+        with_positions: false,
     };
     let mut out = Vec::new();
     let is_encoded = (dialect.encode)(&batch, &mut out).is_ok();

@@ -6,11 +6,16 @@ use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::protocol::{
-    command::{Command, Request, SocketIoRequest},
-    decode::{DecodeError, Limits},
-    dialect::{Commands, SessionKind},
-    socketio::{EVENTS, binary, describe, namespace},
+use crate::{
+    protocol::{
+        command::{Command, Request, SocketIoRequest},
+        decode::{DecodeError, Limits},
+        dialect::{Commands, SessionKind},
+        event_offset::EventOffset,
+        private_id::PrivateId,
+        socketio::{EVENTS, binary, describe, namespace},
+    },
+    session,
 };
 
 const LIMITS: Limits = Limits {
@@ -24,6 +29,13 @@ struct Described<'a> {
     event: String,
     #[serde(borrow)]
     args: &'a RawValue,
+}
+
+/// What a client presents to return to its session.
+#[derive(Deserialize)]
+struct Presented {
+    pid: String,
+    offset: Option<String>,
 }
 
 /// Reads `data` as a body. Then reads its first line as a packet, and each other line as an
@@ -43,6 +55,12 @@ pub fn socketio(data: &[u8]) {
         return assert!(matches!(request, Request::Pong) && packet == b"3");
     };
     assert!(request.memory_bytes() <= size_of::<SocketIoRequest>() + 2 * packet.len() + 2);
+    if let SocketIoRequest::Connect {
+        auth: Some(auth), ..
+    } = &*request
+    {
+        returning(auth);
+    }
     if let SocketIoRequest::Event(event) = *request {
         let description = describe(&event);
         let described: Described<'_> = serde_json::from_slice(&description).expect("it is JSON");
@@ -52,6 +70,19 @@ pub fn socketio(data: &[u8]) {
         assert!(method.ends_with(&*event.name));
         let attachments = lines.map(|line| attachment(commands, line));
         fill(&event.arguments, &attachments.collect::<Vec<_>>());
+    }
+}
+
+/// What a client presents to return to its session is what a server can have told it.
+fn returning(auth: &[u8]) {
+    if !session::fuzzing::returns(auth) {
+        return;
+    }
+    let presented: Presented = serde_json::from_slice(auth).expect("it is JSON");
+    let pid = PrivateId::parse(&presented.pid).expect("it is a private ID");
+    assert_eq!(pid.to_string(), presented.pid);
+    if let Some(offset) = presented.offset {
+        assert!(EventOffset::parse(&offset).is_some() && offset.len() <= 32);
     }
 }
 

@@ -35,6 +35,7 @@ impl Recovered {
         let (Recovery::Reply { publications_max } | Recovery::Stream { publications_max }) =
             subscribe.recovery;
         let epoch = history.newest.epoch.clone();
+        let is_complete = is_complete(subscribe, &history);
         let mut recovered = Self {
             position: Some(StreamPosition {
                 epoch: subscribe.trail.told(&epoch),
@@ -59,7 +60,7 @@ impl Recovered {
         if !(history.is_contiguous || is_next) || history.publications.len() > publications_max {
             return recovered;
         }
-        recovered.is_complete = history.is_contiguous;
+        recovered.is_complete = is_complete;
         recovered.streamed = history.publications;
         if matches!(subscribe.recovery, Recovery::Reply { .. }) {
             let sees = |found: &Publication| subscribe.options.sees(found);
@@ -111,6 +112,14 @@ impl Recovered {
             position.offset = first.offset().saturating_sub(1);
         }
     }
+}
+
+/// Returns whether a history has everything that a returning subscriber has missed, which is no
+/// more than it may recover.
+pub(super) fn is_complete(subscribe: &Subscribe, history: &History) -> bool {
+    let (Recovery::Reply { publications_max } | Recovery::Stream { publications_max }) =
+        subscribe.recovery;
+    history.is_contiguous && history.publications.len() <= publications_max
 }
 
 /// Returns how many of the first publications fit into `bytes_max` bytes of a reply.

@@ -12,8 +12,11 @@ use linerate_hub::{
 };
 
 use super::{
-    Recovery, StartPosition, Subscribe, Worker, interest::InterestGuard, reads::ReadRequest,
-    recovered::Recovered, shard::Member,
+    Recovery, StartPosition, Subscribe, Worker,
+    interest::InterestGuard,
+    reads::ReadRequest,
+    recovered::{self, Recovered},
+    shard::Member,
 };
 use crate::clock::now;
 
@@ -57,6 +60,23 @@ pub(crate) struct Prepared {
 }
 
 impl Prepared {
+    /// Returns whether everything after [`StartPosition::After`] will be delivered, unless a source
+    /// reports a gap before the subscription is finished.
+    pub(crate) fn recovers(&self) -> bool {
+        let (StartPosition::After(since), Some((_, Some(history)))) =
+            (&self.subscribe.from, &self.found)
+        else {
+            return false;
+        };
+        recovered::is_complete(&self.subscribe, history) && !self.is_separated(since, history)
+    }
+
+    /// Returns whether a source has reported a gap after a position.
+    fn is_separated(&self, since: &StreamPosition, history: &History) -> bool {
+        let gaps = &self.worker.node.source_gaps;
+        gaps.separate(&self.subscribe.channel, since, &history.newest, now())
+    }
+
     /// Activates the subscription. For [`Recovery::Reply`], up to `reply_bytes_max` bytes of
     /// publications are returned. What was missed beyond that is sent as blocks ahead of live ones,
     /// and the returned position is where these begin.
@@ -87,11 +107,10 @@ impl Prepared {
             return Err(SubscribeError::Gone);
         };
         let subscribe = &self.subscribe;
-        if let (Some(history), StartPosition::After(since)) = (&mut history, &subscribe.from) {
-            let gaps = &worker.node.source_gaps;
-            if gaps.separate(&subscribe.channel, since, &history.newest, now()) {
-                history.is_contiguous = false;
-            }
+        if let (Some(history), StartPosition::After(since)) = (&mut history, &subscribe.from)
+            && self.is_separated(since, history)
+        {
+            history.is_contiguous = false;
         }
         let recovered = Recovered::new(subscribe, history, reply_bytes_max);
         let subscribed =

@@ -11,6 +11,7 @@ use linerate_budget::{Account, Share};
 use linerate_hub::{ChannelName, Place};
 
 use super::{
+    event_offset::EventOffset,
     exceptions::Exception,
     lockstep::{Follower, Member},
 };
@@ -33,6 +34,8 @@ pub(crate) struct Block {
     member: Option<Box<Member>>,
     /// The frames that some clients do not receive; `None` if there are none, as in most blocks.
     exceptions: Option<Box<[Exception]>>,
+    /// The offset of the last event, if subscribers are told the offsets.
+    end: Option<Box<EventOffset>>,
 }
 
 #[derive(Debug)]
@@ -53,6 +56,7 @@ impl Block {
             compressed: OnceLock::new(),
             member: None,
             exceptions: None,
+            end: None,
         }
     }
 
@@ -75,6 +79,17 @@ impl Block {
     pub(super) fn with_exceptions(mut self, exceptions: Box<[Exception]>) -> Self {
         self.exceptions = (!exceptions.is_empty()).then_some(exceptions);
         self
+    }
+
+    /// Sets the offset of the last event.
+    pub(super) fn with_end(mut self, end: Option<EventOffset>) -> Self {
+        self.end = end.map(Box::new);
+        self
+    }
+
+    /// Returns the offset of the last event; `None` if subscribers are not told the offsets.
+    pub(crate) fn end(&self) -> Option<EventOffset> {
+        self.end.as_deref().copied()
     }
 
     /// Returns what a client with these subscriptions receives instead of this block, which may be
@@ -102,7 +117,8 @@ impl Block {
             at = frames.end;
         }
         rest.extend_from_slice(self.bytes.get(at..).unwrap_or_default());
-        Some(Self::new(rest, left))
+        // A client that must not receive an event does not miss it.
+        Some(Self::new(rest, left).with_end(self.end()))
     }
 
     /// Returns the encoded bytes.

@@ -12,7 +12,7 @@ use super::{
     codes::Disconnect,
     command::{Command, Connect},
     decode::{DecodeError, Emulation, Limits},
-    exceptions,
+    event_offset, exceptions,
     lockstep::Lockstep,
     polling::{
         BodyLimit, FirstMessage, PolledName, PollingOutcome, PollingRefusal, PollingRequest,
@@ -327,6 +327,10 @@ impl Encode for &'static Dialect {
                 Block::new(bytes, messages).with_exceptions(exceptions)
             }
             Transport::WebSocket(_) => Block::new(bytes, messages),
+        };
+        let block = match batch.with_positions {
+            true => block.with_end(event_offset::end_of(batch)),
+            false => block,
         };
         Arc::new(match place {
             Some(place) => block.with_place(&place),

@@ -120,6 +120,7 @@ mod tests {
             conflated: 0,
             payloads: Payloads::Full,
             with_channel_id: false,
+            with_positions: false,
         };
         of(&batch, wire)
     }

@@ -82,6 +82,7 @@ fn encode_as(
         conflated: 0,
         payloads,
         with_channel_id: false,
+        with_positions: false,
     };
     let mut out = Vec::new();
     (dialect.encode)(&batch, &mut out)?;

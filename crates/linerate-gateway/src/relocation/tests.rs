@@ -12,7 +12,9 @@ use std::{
 
 use bytes::Bytes;
 use linerate::{Client, WebSocket};
-use linerate_broker::{BoxFuture, Broker, BrokerOptions, Event, Ingest, Publish, connect};
+use linerate_broker::{
+    BoxFuture, Broker, BrokerOptions, Event, Ingest, Publish, StreamOptions, connect,
+};
 use linerate_hub::{ChannelName, Publication};
 use linerate_proto::portable::Version;
 use linerate_testkit::PATIENCE;
@@ -80,13 +82,19 @@ impl Cluster {
     }
 
     async fn publish(&self, channel: &str, payload: &str) {
+        let options = Config::default().channel.stream();
+        self.publish_in(channel, options, payload).await;
+    }
+
+    /// Publishes in a channel that keeps this stream.
+    async fn publish_in(&self, channel: &str, options: StreamOptions, payload: &str) {
         let channel = ChannelName::new(channel).unwrap();
         let publish = Publish {
             payload: Bytes::from(payload.to_owned()),
             info: None,
             tags: Vec::new(),
             idempotency_key: None,
-            options: Config::default().channel.stream(),
+            options,
         };
         self.broker.publish(&channel, publish).await.unwrap();
     }

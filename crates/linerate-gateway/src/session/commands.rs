@@ -118,6 +118,7 @@ impl Session {
                     standing.map(|standing| self.subscribed(&channel, standing, is_of_server));
                 if is_of_server {
                     self.end_entering(&channel);
+                    self.note_joined(&channel);
                 }
                 if let (Pending::Push(_), Ok(subscribed)) = (&pending, &subscribed) {
                     self.activity.say(ServerMessage::Push(Push::Subscribe {

@@ -2,6 +2,7 @@
 
 use linerate_hub::ChannelName;
 
+use super::journal::Journal;
 use crate::node::{Notice, Outlet};
 
 /// The output side of one client, as its session uses it.
@@ -12,6 +13,11 @@ pub(crate) trait SessionOutlet: Outlet {
 
     /// Notes the memory of commands that the session keeps, so that it counts as the client's.
     fn keep_commands(&self, bytes: usize);
+
+    /// Returns what was handed to the client, if it may return to its session.
+    fn journal(&self) -> Option<&Journal> {
+        None
+    }
 }
 
 /// An event for the session to handle.

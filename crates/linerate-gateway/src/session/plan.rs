@@ -28,6 +28,8 @@ pub(crate) struct Plan {
     pub(crate) is_recoverable: bool,
     /// True if the client is told its position in the stream.
     pub(crate) is_positioned: bool,
+    /// True if any node can deliver later what the client misses, as the client would have got it.
+    pub(crate) is_replayable: bool,
     /// The information about the subscriber that others in the channel see.
     pub(crate) info: Option<bytes::Bytes>,
 }
@@ -85,6 +87,11 @@ impl Requester<'_> {
             _ if is_positioned || is_recoverable => node::StartPosition::Newest,
             _ => node::StartPosition::Live,
         };
+        let is_replayable = is_recoverable
+            && options.durable
+            && options.recovery == RecoveryMode::Stream
+            && delivery.conflate.is_none()
+            && !is_pattern;
         let subscribe = node::Subscribe {
             stream: options.stream(),
             ring: options.ring(),
@@ -111,6 +118,7 @@ impl Requester<'_> {
             subscribe,
             is_recoverable,
             is_positioned,
+            is_replayable,
             info,
         })
     }

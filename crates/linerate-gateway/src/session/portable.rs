@@ -25,7 +25,7 @@ use super::{
     pusher::PusherState,
     renewals::Renewals,
     scope,
-    socketio::SocketIoState,
+    socketio::{PortableRecovery, SocketIoState},
     tags,
 };
 use crate::{
@@ -56,6 +56,9 @@ pub(crate) struct PortableSession {
     /// The namespaces of a Socket.IO client; `None` for clients of other protocols.
     #[serde(default, skip_serializing_if = "is_default")]
     namespaces: Option<Vec<String>>,
+    /// What lets a Socket.IO client return if it loses its connection.
+    #[serde(default, skip_serializing_if = "is_default")]
+    recovery: Option<PortableRecovery>,
     #[serde(default, deserialize_with = "few", skip_serializing_if = "is_default")]
     subscriptions: Vec<PortableSubscription>,
 }
@@ -116,6 +119,8 @@ struct PortableDelivery {
     with_deltas: bool,
     #[serde(default, skip_serializing_if = "is_default")]
     with_channel_id: bool,
+    #[serde(default, skip_serializing_if = "is_default")]
+    with_positions: bool,
     #[serde(default, skip_serializing_if = "is_default")]
     presence: Option<ClientRecord>,
     #[serde(default, skip_serializing_if = "is_default")]
@@ -181,6 +186,7 @@ impl Session {
                 .protocol_state
                 .socketio()
                 .map(|socketio| socketio.namespaces().to_vec()),
+            recovery: self.export_recovery(),
             ..PortableSession::default()
         };
         if let Stage::Connected { identity, member } = &self.stage {
@@ -223,7 +229,9 @@ impl Session {
         let mut session = Self::new(context, commands, None, now, 1.0);
         session.deadlines.restore(now, portable.deadlines);
         if let Some(namespaces) = portable.namespaces {
-            session.protocol_state = SocketIoState::restored(namespaces).into();
+            let recovery = portable.recovery;
+            let state = SocketIoState::restored(&mut session.context, namespaces, recovery);
+            session.protocol_state = state.into();
         }
         let Some(identity) = portable.identity else {
             return Ok(session);
@@ -401,6 +409,7 @@ impl Context {
             is_sequenced: delivery.is_sequenced,
             with_deltas: delivery.with_deltas,
             with_channel_id: delivery.with_channel_id,
+            with_positions: delivery.with_positions,
             ..SubscriptionOptions::new(protocol::encoding_id(self.gate.dialect))
         })
     }
@@ -459,6 +468,7 @@ impl PortableDelivery {
             is_sequenced: options.is_sequenced,
             with_deltas: options.with_deltas,
             with_channel_id: options.with_channel_id,
+            with_positions: options.with_positions,
             presence: delivery.presence.as_deref().map(ClientRecord::from),
             is_announced: delivery.is_announced,
             follows: delivery.follows,

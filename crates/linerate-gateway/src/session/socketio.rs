@@ -4,11 +4,15 @@
 //! | --- | --- |
 //! | `assembly` | puts events together with their attachments |
 //! | `event` | passes events to backends |
+//! | `journaling` | notes what is handed to a client that may return |
 //! | `namespaces` | connects clients to namespaces |
+//! | `recovery` | lets clients return to their sessions |
 
 mod assembly;
 mod event;
+mod journaling;
 mod namespaces;
+mod recovery;
 
 use std::{sync::Arc, time::Instant};
 
@@ -19,6 +23,8 @@ use crate::protocol::{
     reply::{ServerMessage, SocketIoMessage},
 };
 use assembly::Incomplete;
+pub(super) use recovery::PortableRecovery;
+use recovery::Recovery;
 
 /// The state that only Socket.IO clients have.
 #[derive(Debug, Default)]
@@ -27,14 +33,21 @@ pub(super) struct SocketIoState {
     namespaces: Vec<String>,
     /// The request whose attachments are arriving.
     incomplete: Option<Incomplete>,
+    /// What lets the client return; `None` if it cannot.
+    recovery: Option<Box<Recovery>>,
 }
 
 impl SocketIoState {
     /// Continues the state of another process.
-    pub(super) const fn restored(namespaces: Vec<String>) -> Self {
+    pub(super) fn restored(
+        context: &mut Context,
+        namespaces: Vec<String>,
+        recovery: Option<PortableRecovery>,
+    ) -> Self {
         Self {
             namespaces,
             incomplete: None,
+            recovery: recovery.map(|recovery| Recovery::restored(context, recovery)),
         }
     }
 
@@ -89,14 +102,19 @@ impl Session {
     pub(super) fn finish_socketio(&mut self, now: Instant, completion: SocketIoCompletion) {
         match completion {
             SocketIoCompletion::Connected(namespace, result) => {
-                let connected = self.connected(now, result).map(drop);
+                let (client, returned) = match result {
+                    Ok((client, returned)) => (Ok(client), returned),
+                    Err(refusal) => (Err(refusal), None),
+                };
+                let connected = self.connected(now, client).map(|_| returned);
                 self.finish_namespace(namespace, connected);
             }
             SocketIoCompletion::Entered(namespace, result) => {
-                let entered = result.map(|standings| {
+                let entered = result.map(|(standings, returned)| {
                     for (channel, standing) in standings {
                         self.subscribed(&channel, standing, true);
                     }
+                    returned
                 });
                 self.finish_namespace(namespace, entered);
             }

@@ -9,7 +9,7 @@ use std::{future::Future, pin::Pin, sync::Arc};
 use bytes::Bytes;
 use futures_util::{StreamExt, TryStreamExt, stream};
 use linerate_broker::{BrokerError, HistoryRequest, Publish};
-use linerate_hub::{ChannelName, ClientId, ClientInfo, SubscribeError as HubError};
+use linerate_hub::{ChannelName, ClientId, ClientInfo, StreamPosition, SubscribeError as HubError};
 use linerate_kafka::ProduceError;
 
 use super::{
@@ -21,7 +21,9 @@ use crate::{
     auth::{ConnectionClaims, SubscriptionClaims},
     backend::{Admitted, Backend, ForwardedHeaders, Question, Renewal},
     clock::now,
-    node::{Connection, Prepared, PublishError, SubscribeError, Trail, fitting, weight},
+    node::{
+        Connection, Prepared, PublishError, StartPosition, SubscribeError, Trail, fitting, weight,
+    },
     producer::Author,
     protocol::{
         centrifuge::compact_id,
@@ -34,6 +36,7 @@ use crate::{
 
 pub(crate) use phoenix::PhoenixCompletion;
 pub(crate) use pusher::{PusherCandidate, PusherCompletion};
+pub(super) use socketio::Returning;
 pub(crate) use socketio::{OpenEvent, SocketIoCompletion};
 
 /// An operation that a session waits for. It owns everything it needs, so the session can continue
@@ -88,8 +91,14 @@ pub(crate) struct Candidate {
     was_recovering: bool,
     with_deltas: bool,
     with_channel_id: bool,
+    /// Where a journal of the client begins; `None` if the broker says it, or if it cannot begin.
+    since: Option<StreamPosition>,
+    is_replayable: bool,
     info: Option<Bytes>,
 }
+
+/// A subscription to be made: the channel, the parameters, and the claims of the client.
+type Wanted = (ChannelName, command::Subscribe, Option<SubscriptionClaims>);
 
 /// What the operations of a session need.
 #[derive(Clone, Debug)]
@@ -122,13 +131,7 @@ impl Context {
             None => (None, None),
         };
         let identity = Arc::new(Identity::new(&self.connection.who, claims.as_ref()));
-        let member = self.join(&identity)?;
-        self.gate.check_app()?;
-        // From here on, the worker reports revocations.
-        self.gate
-            .check_revoked(identity.user(), identity.token())
-            .map_err(Refusal::of_connection)
-            .map_err(Refusal::wanting_another_token)?;
+        let member = self.join_unrevoked(&identity)?;
         self.gate.worker.tell_connected(member.id());
         let subscriptions = claims.into_iter().flat_map(|claims| claims.subscriptions);
         let subscriptions = self.of_namespace(&connect, subscriptions);
@@ -145,6 +148,19 @@ impl Context {
             standings,
             data,
         })
+    }
+
+    /// Registers the client with the worker, unless its token has been revoked or there are too
+    /// many connections.
+    fn join_unrevoked(&mut self, identity: &Identity) -> Result<Member, Refusal> {
+        let member = self.join(identity)?;
+        self.gate.check_app()?;
+        // From here on, the worker reports revocations.
+        self.gate
+            .check_revoked(identity.user(), identity.token())
+            .map_err(Refusal::of_connection)
+            .map_err(Refusal::wanting_another_token)?;
+        Ok(member)
     }
 
     /// Registers the client with the worker, unless its user has too many connections.
@@ -166,17 +182,31 @@ impl Context {
         &self,
         identity: &Identity,
         id: ClientId,
-        wanted: impl IntoIterator<Item = (ChannelName, command::Subscribe, Option<SubscriptionClaims>)>,
+        wanted: impl IntoIterator<Item = Wanted>,
     ) -> Result<Vec<(ChannelName, ActiveSubscription)>, Refusal> {
-        let prepare = async |(channel, wanted, claims): (ChannelName, command::Subscribe, _)| {
+        self.finish_all(self.prepare_all(identity, id, wanted).await?)
+    }
+
+    /// Prepares several subscriptions concurrently and returns them in the order of `wanted`.
+    async fn prepare_all(
+        &self,
+        identity: &Identity,
+        id: ClientId,
+        wanted: impl IntoIterator<Item = Wanted>,
+    ) -> Result<Vec<(ChannelName, Candidate)>, Refusal> {
+        let prepare = async |(channel, wanted, claims): Wanted| {
             let candidate = self.prepare(identity, id, channel.clone(), &wanted, claims);
             Ok::<_, Refusal>((channel, candidate.await?))
         };
         let candidates = stream::iter(wanted).map(prepare);
-        let candidates: Vec<_> = candidates
-            .buffered(SUBSCRIBES_AT_ONCE)
-            .try_collect()
-            .await?;
+        candidates.buffered(SUBSCRIBES_AT_ONCE).try_collect().await
+    }
+
+    /// Activates several subscriptions and returns them in the same order.
+    fn finish_all(
+        &self,
+        candidates: Vec<(ChannelName, Candidate)>,
+    ) -> Result<Vec<(ChannelName, ActiveSubscription)>, Refusal> {
         // All subscriptions share one reply and its size limit.
         let mut bytes_left = self.reply_bytes_max();
         let candidates = candidates.into_iter();
@@ -215,9 +245,11 @@ impl Context {
         claims: Option<SubscriptionClaims>,
     ) -> Result<Candidate, Refusal> {
         let settings = self.gate.shared.settings_full();
-        let plan = self
+        let mut plan = self
             .gate
             .plan(&settings, identity, channel, wanted, claims.as_ref())?;
+        let has_journal = self.outlet.journal().is_some();
+        plan.subscribe.options.with_positions = has_journal && plan.is_replayable;
         let was_recovering = plan.is_recoverable && wanted.recover.is_some();
         let candidate = self.prepare_plan(identity, id, plan, claims).await?;
         Ok(Candidate {
@@ -237,6 +269,10 @@ impl Context {
         let ends_with_gap = plan.subscribe.options.positioned;
         let with_deltas = plan.subscribe.options.with_deltas;
         let with_channel_id = plan.subscribe.options.with_channel_id;
+        let since = match &plan.subscribe.from {
+            StartPosition::After(since) => Some(since.clone()),
+            _ => None,
+        };
         let prepared = self.gate.worker.prepare(id, plan.subscribe).await?;
         Ok(Candidate {
             who: identity.who.clone(),
@@ -248,6 +284,8 @@ impl Context {
             was_recovering: false,
             with_deltas,
             with_channel_id,
+            since,
+            is_replayable: plan.is_replayable,
             info: plan.info,
         })
     }
@@ -394,6 +432,11 @@ impl Context {
 }
 
 impl Candidate {
+    /// Returns whether everything that the client missed will be delivered.
+    fn recovers(&self) -> bool {
+        self.prepared.recovers()
+    }
+
     /// Activates the subscription. The reply to the client must be queued at once, before any
     /// publication.
     ///
@@ -412,6 +455,10 @@ impl Candidate {
             .map_err(Refusal::wanting_another_token)?;
         let shared = &gate.shared;
         let subscribed = self.prepared.finish(reply_bytes_max)?;
+        if let Some(journal) = context.outlet.journal() {
+            let start = self.since.or_else(|| subscribed.position.clone());
+            journal.enter(channel, start.filter(|_| self.is_replayable));
+        }
         if self.was_recovering {
             shared.metrics().count_recovery(subscribed.is_recovered);
         }

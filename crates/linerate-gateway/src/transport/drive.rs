@@ -137,6 +137,11 @@ impl SessionRuntime {
         }
     }
 
+    /// Notes that another process continues the session.
+    pub(super) fn hand_over(&mut self) {
+        self.session.forget_recovery();
+    }
+
     /// Runs the session in a task until it ends or the client disconnects.
     ///
     /// Boxed, so that moving it into a task does not double the size of the task.

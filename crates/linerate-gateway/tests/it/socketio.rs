@@ -8,7 +8,10 @@ mod polling;
 mod polling_client;
 mod polling_hostile;
 mod polling_upgrade;
+mod recovery;
+mod recovery_hostile;
 mod redis;
+mod returning;
 mod rooms;
 
 /// A server with two namespaces, in both of which every client is in a room.

@@ -53,6 +53,7 @@ pub(crate) struct Kind {
     pub(crate) is_sequenced: bool,
     pub(crate) with_deltas: bool,
     pub(crate) with_channel_id: bool,
+    pub(crate) with_positions: bool,
 }
 
 impl Kind {
@@ -67,6 +68,7 @@ impl Kind {
             is_sequenced: options.is_sequenced,
             with_deltas: options.with_deltas,
             with_channel_id: options.with_channel_id,
+            with_positions: options.with_positions,
         }
     }
 
@@ -87,6 +89,7 @@ impl Kind {
                 false => Payloads::Full,
             },
             with_channel_id: self.with_channel_id,
+            with_positions: self.with_positions,
         }
     }
 }

@@ -98,6 +98,7 @@ impl<B: Clone> Hub<B> {
             is_sequenced: kind.is_sequenced,
             with_deltas: kind.with_deltas,
             with_channel_id: kind.with_channel_id,
+            with_positions: kind.with_positions,
             label: kind.label,
         })
     }

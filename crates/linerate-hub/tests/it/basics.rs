@@ -25,6 +25,7 @@ fn a_channel_is_named_by_its_number_to_those_who_know_it() {
     let mut world = World::new();
     let numbered = || SubscriptionOptions {
         with_channel_id: true,
+        with_positions: false,
         ..text()
     };
     let clients = [

@@ -73,6 +73,7 @@ mod tests {
             conflated: 0,
             payloads: Payloads::Full,
             with_channel_id: false,
+            with_positions: false,
         };
         let mut out = Vec::new();
         encode(&batch, &mut out).unwrap();

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-use crate::protocol::codes::ClientError;
+use crate::protocol::{codes::ClientError, private_id::PrivateId};
 
 /// A message that only Socket.IO clients get. Namespaces are as clients know them, such as `/`.
 #[derive(Clone, Debug)]
@@ -32,6 +32,8 @@ pub(crate) enum SocketIoMessage {
         namespace: String,
         /// The ID of the client.
         sid: String,
+        /// The secret with which the client can return to its session.
+        pid: Option<PrivateId>,
     },
     /// The client is disconnected from a namespace, and must not reconnect on its own.
     Disconnected { namespace: String },

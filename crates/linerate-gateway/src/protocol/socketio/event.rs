@@ -14,7 +14,7 @@ use super::{
     packet::is_reserved,
     wire::{Kind, Packet, append_string},
 };
-use crate::protocol::{command::SocketIoEvent, event_name, gap};
+use crate::protocol::{command::SocketIoEvent, event_name, event_offset::Offsets, gap};
 
 /// A payload that names its event.
 #[derive(Deserialize)]
@@ -41,8 +41,10 @@ pub(crate) fn describe(event: &SocketIoEvent) -> Bytes {
 
 /// Appends an event for each publication.
 pub(super) fn encode(batch: &Batch<'_>, out: &mut Vec<u8>) -> Result<(), Unencodable> {
+    let mut offsets = batch.with_positions.then(|| Offsets::new(batch.channel));
     for publication in batch.publications {
-        append(batch.channel, publication, out);
+        let offset = offsets.as_mut().and_then(|offsets| offsets.of(publication));
+        append(batch.channel, publication, offset.as_deref(), out);
     }
     Ok(())
 }
@@ -56,8 +58,13 @@ pub(super) fn append_gap(channel: &ChannelName, gap: Gap, out: &mut Vec<u8>) {
     append_event(namespace, &json, &[], out);
 }
 
-/// Appends the frames of an event.
-fn append(channel: &ChannelName, publication: &Publication, out: &mut Vec<u8>) {
+/// Appends the frames of an event. A client that can recover finds its offset after the arguments.
+fn append(
+    channel: &ChannelName,
+    publication: &Publication,
+    offset: Option<&str>,
+    out: &mut Vec<u8>,
+) {
     let (namespace, _) = namespace::split(channel.as_str());
     let line = publication
         .line()
@@ -70,6 +77,7 @@ fn append(channel: &ChannelName, publication: &Publication, out: &mut Vec<u8>) {
     let name = name.unwrap_or(event_name::MESSAGE);
     let mut json = vec![b'['];
     append_string(name, &mut json);
+    let mut attachments = Vec::new();
     match (envelope, line, std::str::from_utf8(publication.payload())) {
         (Some(Envelope { args, .. }), ..) => {
             for arg in args {
@@ -88,16 +96,19 @@ fn append(channel: &ChannelName, publication: &Publication, out: &mut Vec<u8>) {
         (None, None, Err(_)) => {
             json.push(b',');
             json.extend_from_slice(binary::FIRST);
-            json.push(b']');
-            let attachments = [publication.payload().clone()];
-            return append_event(namespace, &json, &attachments, out);
+            attachments.push(publication.payload().clone());
         }
     }
-    json.push(b']');
-    match binary::take_out(&json) {
-        Some((json, attachments)) => append_event(namespace, &json, &attachments, out),
-        None => append_event(namespace, &json, &[], out),
+    if let Some(offset) = offset {
+        json.push(b',');
+        append_string(offset, &mut json);
     }
+    json.push(b']');
+    let is_text = attachments.is_empty();
+    if let Some((json, attachments)) = is_text.then(|| binary::take_out(&json)).flatten() {
+        return append_event(namespace, &json, &attachments, out);
+    }
+    append_event(namespace, &json, &attachments, out);
 }
 
 fn append_event(namespace: &str, json: &[u8], attachments: &[Bytes], out: &mut Vec<u8>) {
@@ -126,7 +137,9 @@ pub(crate) fn may_be_envelope(line: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use bytes::Bytes;
-    use linerate_hub::{Batch, ChannelName, Gap, GapCause, Payloads, Publication};
+    use linerate_hub::{
+        Batch, ChannelName, Epoch, Gap, GapCause, Payloads, Publication, StreamPosition,
+    };
     use linerate_proto::{Opcode, frame};
 
     use super::{append_gap, encode};
@@ -140,6 +153,7 @@ mod tests {
             conflated: 0,
             payloads: Payloads::Full,
             with_channel_id: false,
+            with_positions: false,
         };
         let mut out = Vec::new();
         encode(&batch, &mut out).unwrap();
@@ -208,6 +222,40 @@ mod tests {
         assert_eq!(
             encoded("/chat:a", of(payload)),
             frames(text, &[b"\x01\x02", b"\x03"])
+        );
+    }
+
+    #[test]
+    fn an_event_with_a_position_ends_with_its_offset() {
+        let at = |payload: &'static [u8], offset| {
+            let epoch = Epoch::new("e");
+            let publication = Publication::build(Bytes::from_static(payload));
+            let position = StreamPosition { epoch, offset };
+            publication.with_position(position).finish()
+        };
+        let publications = [
+            at(b"1", 7),
+            at(br#"{"event":"e","args":[]}"#, 8),
+            at(b"\xff", 9),
+        ];
+        let batch = Batch {
+            channel: &ChannelName::new("news").unwrap(),
+            channel_id: 0,
+            publications: &publications,
+            conflated: 0,
+            payloads: Payloads::Full,
+            with_channel_id: false,
+            with_positions: true,
+        };
+        let mut out = Vec::new();
+        encode(&batch, &mut out).unwrap();
+        let mut expected = frames(r#"42["message",1,"DBGgirMKZkI.7"]"#, &[]);
+        expected.extend(frames(r#"42["e","DBGgirMKZkI.8"]"#, &[]));
+        let text = r#"451-["message",{"_placeholder":true,"num":0},"DBGgirMKZkI.9"]"#;
+        expected.extend(frames(text, &[b"\xff"]));
+        assert_eq!(
+            String::from_utf8_lossy(&out),
+            String::from_utf8_lossy(&expected)
         );
     }
 

@@ -76,8 +76,13 @@ fn append(message: &SocketIoMessage, out: &mut Vec<u8>) {
             });
             append_packet(Kind::ConnectError, namespace, None, &json, out);
         }
-        SocketIoMessage::Connected { namespace, sid } => {
-            let json = json(&Connected { sid });
+        SocketIoMessage::Connected {
+            namespace,
+            sid,
+            pid,
+        } => {
+            let pid = pid.map(|pid| pid.to_string());
+            let json = json(&Connected { sid, pid });
             append_packet(Kind::Connect, namespace, None, &json, out);
         }
         SocketIoMessage::Disconnected { namespace } => {
@@ -167,6 +172,8 @@ struct ConnectError<'a> {
 #[derive(Serialize)]
 struct Connected<'a> {
     sid: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pid: Option<String>,
 }
 
 #[derive(Serialize)]
@@ -217,6 +224,7 @@ mod tests {
         config::Config,
         protocol::{
             codes::ClientError,
+            private_id::PrivateId,
             reply::{Push, ServerMessage, SocketIoMessage},
         },
     };
@@ -243,6 +251,7 @@ mod tests {
                 SocketIoMessage::Connected {
                     namespace: main(),
                     sid: "a".into(),
+                    pid: None,
                 },
                 r#"40{"sid":"a"}"#,
             ),
@@ -250,8 +259,9 @@ mod tests {
                 SocketIoMessage::Connected {
                     namespace: chat(),
                     sid: "a".into(),
+                    pid: PrivateId::parse("AAAAAAAAAAAAAAAAAAAAAA"),
                 },
-                r#"40/chat,{"sid":"a"}"#,
+                r#"40/chat,{"sid":"a","pid":"AAAAAAAAAAAAAAAAAAAAAA"}"#,
             ),
             (
                 SocketIoMessage::ConnectError {

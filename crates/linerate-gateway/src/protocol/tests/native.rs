@@ -127,6 +127,7 @@ fn the_examples_of_the_documentation_are_what_is_written() {
             conflated,
             payloads: Payloads::Full,
             with_channel_id: false,
+            with_positions: false,
         };
         (BLOCKS.encode)(&batch, &mut out).unwrap();
         out

@@ -77,6 +77,7 @@ fn centrifuge_json_names_channels_by_ids_where_clients_know_them() {
             conflated: 0,
             payloads: Payloads::Full,
             with_channel_id: true,
+            with_positions: false,
         };
         let mut out = Vec::new();
         (stream::JSON.encode)(&batch, &mut out).unwrap();

@@ -42,6 +42,7 @@ fn encoded(dialect: &Dialect, publications: &[Publication]) -> Option<Vec<u8>> {
         conflated: 0,
         payloads: Payloads::Full,
         with_channel_id: false,
+        with_positions: false,
     };
     let mut out = Vec::new();
     (dialect.encode)(&batch, &mut out).ok().map(|()| out)

@@ -72,6 +72,10 @@ impl Session {
             }
             (_, Some(_)) => Err(Refused::Interrupted),
             (request, None) => {
+                if let SocketIoRequest::Disconnect { namespace } = &request {
+                    // The end of the connection, which is handled on arrival, may follow at once.
+                    self.forget_session(namespace);
+                }
                 let settings = self.context.gate.shared.settings_full();
                 let count_max = settings.config.socketio.attachments_max;
                 let count = request.announced();

@@ -4,10 +4,14 @@ use bytes::Bytes;
 use linerate_hub::ChannelName;
 use serde::Deserialize;
 
-use super::super::{Completion, Refusal, Session, Stage, Work, work::SocketIoCompletion};
+use super::super::{
+    Completion, Refusal, Session, Stage, Work,
+    work::{Returning, SocketIoCompletion},
+};
 use crate::protocol::{
     codes::{ClientError, Disconnect},
     command::Connect,
+    private_id::PrivateId,
     reply::SocketIoMessage,
     socketio::namespace,
 };
@@ -36,46 +40,65 @@ impl Session {
         }
         // `socket.connect()` sends a second packet if the answer to the first has not arrived yet.
         if self.is_in(&namespace) {
-            self.say_connected(namespace);
+            let pid = self.known_private_id(&namespace);
+            self.say_connected(namespace, pid);
             return None;
         }
+        let returning = auth.as_deref().and_then(Returning::read);
         let connect = connect(namespace.clone(), auth);
-        let context = self.context.clone();
         if let Stage::Connected { identity, member } = &self.stage {
+            let context = self.context.clone();
             let (identity, id) = (identity.clone(), member.id());
             let channels_max = settings.config.client.channels_max;
             let channels_left = channels_max.saturating_sub(self.channels());
             return Some(Box::pin(async move {
-                let entered = context.enter((&identity, id), &connect, channels_left);
+                let entered = context.enter((&identity, id), &connect, returning, channels_left);
                 let entered = SocketIoCompletion::Entered(namespace, entered.await);
                 Completion::SocketIo(entered)
             }));
         }
         self.stage = Stage::Connecting;
+        self.begin_recovery();
+        let context = self.context.clone();
         Some(Box::pin(async move {
-            let connected = context.connect(connect).await;
+            let connected = context.connect_or_return(connect, returning).await;
             Completion::SocketIo(SocketIoCompletion::Connected(namespace, connected))
         }))
     }
 
-    /// Tells the client that it is connected to a namespace, or why it is not.
-    pub(super) fn finish_namespace(&mut self, namespace: String, result: Result<(), Refusal>) {
+    /// Tells the client that it is connected to a namespace, or why it is not. A client that has
+    /// returned has the private ID of its session.
+    pub(super) fn finish_namespace(
+        &mut self,
+        namespace: String,
+        result: Result<Option<PrivateId>, Refusal>,
+    ) {
         match result {
-            Ok(()) => {
+            Ok(returned) => {
                 let state = self.protocol_state.begin_socketio();
                 state.namespaces.push(namespace.clone());
-                self.say_connected(namespace);
+                let pid = self.private_id(&namespace, returned);
+                self.say_connected(namespace, pid);
             }
-            Err(refusal) => match lasting(refusal) {
-                Ok(error) => self.say_socketio(SocketIoMessage::ConnectError { namespace, error }),
-                Err(disconnect) => self.end(disconnect),
-            },
+            Err(refusal) => {
+                self.forget_namespace(&namespace);
+                match lasting(refusal) {
+                    Ok(error) => {
+                        self.say_socketio(SocketIoMessage::ConnectError { namespace, error });
+                    }
+                    Err(disconnect) => self.end(disconnect),
+                }
+            }
         }
     }
 
-    fn say_connected(&mut self, namespace: String) {
+    fn say_connected(&mut self, namespace: String, pid: Option<PrivateId>) {
         let sid = self.context.connection.who.client.to_string();
-        self.say_socketio(SocketIoMessage::Connected { namespace, sid });
+        self.say_socketio(SocketIoMessage::Connected {
+            namespace,
+            sid,
+            pid,
+        });
     }
 
     /// Disconnects the client from a namespace, at its request.
@@ -90,6 +113,7 @@ impl Session {
         for channel in channels {
             self.leave(&channel);
         }
+        self.forget_namespace(namespace);
     }
 
     /// Disconnects the client from a namespace, at the request of the application.
@@ -103,6 +127,7 @@ impl Session {
     /// Disconnects the client from its namespaces if it must not reconnect on its own: clients do
     /// not look at close codes.
     pub(in crate::session) fn leave_namespaces(&mut self, disconnect: &Disconnect) {
+        self.forget_unless_lost(disconnect);
         let Some(state) = self.protocol_state.socketio_mut() else {
             return;
         };

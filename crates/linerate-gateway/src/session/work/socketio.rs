@@ -1,32 +1,40 @@
 //! Asynchronous operations of the sessions of Socket.IO clients.
 
+mod returning;
+
 use std::sync::Arc;
 
 use bytes::Bytes;
 use linerate_hub::{ChannelName, ClientId};
 
-use super::{ActiveSubscription, ConnectedClient, Context};
+use super::{ActiveSubscription, ConnectedClient, Context, Wanted};
 use crate::{
     auth::SubscriptionClaims,
     backend::{Backend, Question},
     protocol::{
         codes::ClientError,
         command::{Connect, Subscribe},
+        private_id::PrivateId,
         socketio::namespace,
     },
     session::{Identity, Refusal},
 };
 
-/// The result of an operation.
+pub(in crate::session) use returning::Returning;
+
+/// Active subscriptions to rooms.
+type Rooms = Vec<(ChannelName, ActiveSubscription)>;
+
+/// The result of an operation. A client that has returned to its session has its private ID.
 #[derive(Debug)]
 pub(crate) enum SocketIoCompletion {
     /// The client has connected to its first namespace.
-    Connected(String, Result<ConnectedClient, Refusal>),
-    /// The client has connected to a further namespace, and is in these rooms of it.
-    Entered(
+    Connected(
         String,
-        Result<Vec<(ChannelName, ActiveSubscription)>, Refusal>,
+        Result<(ConnectedClient, Option<PrivateId>), Refusal>,
     ),
+    /// The client has connected to a further namespace, and is in these rooms of it.
+    Entered(String, Result<(Rooms, Option<PrivateId>), Refusal>),
     /// A backend has handled an event, and answers with this.
     Handled(OpenEvent, Result<Bytes, Refusal>),
 }
@@ -80,8 +88,9 @@ impl Context {
         &self,
         (identity, id): (&Identity, ClientId),
         connect: &Connect,
+        returning: Option<Returning>,
         channels_left: usize,
-    ) -> Result<Vec<(ChannelName, ActiveSubscription)>, Refusal> {
+    ) -> Result<(Rooms, Option<PrivateId>), Refusal> {
         let admitted = self.visitor().authenticate(connect).await?;
         let claims = admitted.map(|admitted| admitted.claims);
         let user = claims.as_ref().map_or("", |claims| &claims.user);
@@ -100,17 +109,30 @@ impl Context {
             );
             return Err(ClientError::LIMIT_EXCEEDED.with_message(message).into());
         }
+        if let Some(returning) = returning {
+            let namespace = connect.namespace.as_deref().unwrap_or_default();
+            let who = (identity, id);
+            let place = (namespace, &*granted);
+            let returned = self.return_to_namespace(who, place, &returning, channels_left);
+            if let Some(rooms) = returned.await? {
+                return Ok((rooms, Some(returning.pid)));
+            }
+        }
         let channels: Vec<_> = granted.iter().map(|(channel, _)| channel.clone()).collect();
         let granted = granted.into_iter();
         let wanted = granted.map(|(channel, claims)| (channel, Subscribe::default(), Some(claims)));
         let entered = self.subscribe_all(identity, id, wanted).await;
         if entered.is_err() {
-            // Some of the subscriptions may be active, and the client stays connected.
-            for channel in &channels {
-                self.gate.worker.unsubscribe(id, channel);
-            }
+            self.leave_all(id, &channels);
         }
-        entered
+        entered.map(|rooms| (rooms, None))
+    }
+
+    /// Ends the subscriptions of a client that stays connected, of which some may be active.
+    fn leave_all(&self, id: ClientId, channels: &[ChannelName]) {
+        for channel in channels {
+            self.gate.worker.unsubscribe(id, channel);
+        }
     }
 
     /// Passes an event to the application.

@@ -177,7 +177,9 @@ impl LocalClients {
             self.counters.remove_connection();
             // Dropped while nothing is borrowed.
             let ended = self.sessions.borrow_mut().remove(key);
-            drop(ended);
+            if let Some(mut ended) = ended {
+                ended.running.hand_over();
+            }
         }
         self.serve_again();
     }

@@ -149,6 +149,13 @@ impl Running {
         }
     }
 
+    /// Notes that another process continues the session.
+    pub(super) fn hand_over(&mut self) {
+        if let Self::Commands(session) = self {
+            session.hand_over();
+        }
+    }
+
     /// Ends the session, and then disconnects the client: it is no longer subscribed when it learns
     /// of this.
     pub(super) fn close(self, disconnect: &Disconnect) {

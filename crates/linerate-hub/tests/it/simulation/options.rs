@@ -104,6 +104,7 @@ pub(crate) fn any_options(random: &mut Random, is_conflating: bool) -> Subscript
         is_sequenced: false,
         with_deltas: random.once_in(2),
         with_channel_id: false,
+        with_positions: false,
         label: random.below(3) as u16,
     }
 }
