@@ -47,6 +47,14 @@ class Proxy {
     this.#isUp = true;
   }
 
+  /** Cuts the connections of clients, and leaves those of the server open. */
+  vanish() {
+    for (const pair of this.#pairs) {
+      pair.isServerKept = true;
+      pair.client.resetAndDestroy();
+    }
+  }
+
   /** Stops reading from the server; data from clients is still forwarded. */
   stall() {
     this.#pairs.forEach(({ server }) => server.pause());
@@ -77,7 +85,7 @@ class Proxy {
       return;
     }
     const server = connect(this.#target.port, this.#target.hostname);
-    const pair = { client, server, isSwallowed: false };
+    const pair = { client, server, isSwallowed: false, isServerKept: false };
     this.#pairs.add(pair);
     client.pipe(server);
     server.on("data", (bytes) => {
@@ -96,6 +104,9 @@ class Proxy {
     ]) {
       one.on("error", () => other.destroy());
       one.on("close", () => {
+        if (other === server && pair.isServerKept) {
+          return;
+        }
         other.destroy();
         this.#pairs.delete(pair);
       });

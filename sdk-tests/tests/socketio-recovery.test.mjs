@@ -67,6 +67,20 @@ describe("one node", () => {
     });
   }
 
+  test("a client returns before the server has noticed that its connection is lost", async () => {
+    const { socket, journal, proxy } = await begin(server);
+    // Several times, so that it is served by several workers.
+    for (let round = 1; round <= 8; round += 1) {
+      proxy.vanish();
+      await journal.next("disconnect");
+      await server.publish("news", round);
+      await journal.next("connect");
+      assert.equal(socket.recovered, true);
+      assert.equal(await journal.next("message"), round);
+    }
+    proxy.stop();
+  });
+
   test("a client that disconnects on its own begins a new session", async () => {
     const { socket, journal, proxy } = await begin(server);
     const { id } = socket;

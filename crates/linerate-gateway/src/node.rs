@@ -270,7 +270,12 @@ impl Node {
             histories: Histories::new(broker.clone(), budget.clone(), runtime.clone()),
             producers: Producers::new(budget.clone()),
             publisher: Publisher::new(broker.clone(), namespaces.clone(), runtime.clone()),
-            detached: DetachedSessions::new(broker.clone(), budget.clone(), runtime.clone()),
+            detached: DetachedSessions::new(
+                broker.clone(),
+                budget.clone(),
+                inboxes.clone(),
+                runtime.clone(),
+            ),
             interests: Interests::new(broker.clone(), runtime.clone(), options.linger),
             tail_encoding: EncodingId(tail_encoding),
             tallies: Tallies::new(inboxes.clone()),

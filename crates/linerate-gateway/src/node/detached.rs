@@ -1,24 +1,22 @@
 //! The state of sessions whose clients are gone and may return, at any node.
 
-use std::{
-    sync::{Arc, Weak},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use foldhash::fast::RandomState;
 use hashbrown::HashMap;
 use linerate_broker::Broker;
 use linerate_budget::{Account, Budget, Consumer, Share, State};
+use linerate_hub::ClientId;
 use parking_lot::Mutex;
 use tokio::{
     runtime::Handle,
-    sync::Semaphore,
+    sync::{Semaphore, oneshot},
     time::{sleep, timeout},
 };
 use tracing::debug;
 
-use super::{Notice, Outlet};
+use super::{Notice, Shard, inboxes::Inboxes};
 use crate::protocol::{codes::Disconnect, private_id::PrivateId};
 
 /// The maximum number of sessions whose state is on the way to the broker. Further ones are not
@@ -36,17 +34,18 @@ const WAITS_MAX: u32 = 8;
 /// The approximate memory of the entry of a session, in bytes.
 pub(crate) const ENTRY_BYTES: usize = 96;
 
-/// The sessions of this node to which clients can return.
-type Attached = Mutex<HashMap<PrivateId, (String, Weak<dyn Outlet>), RandomState>>;
+/// The sessions of a node to which clients can return, with their workers and clients.
+type Attached = HashMap<PrivateId, (u16, ClientId), RandomState>;
 
 /// Stores the state of sessions in the broker.
 #[derive(Debug)]
 pub(crate) struct DetachedSessions {
-    /// The sessions of this node whose connections are open, with their users.
-    attached: Attached,
+    /// The sessions of this node whose connections are open.
+    attached: Mutex<Attached>,
     broker: Arc<dyn Broker>,
     budget: Budget,
     account: Account,
+    inboxes: Inboxes,
     pending: Arc<Semaphore>,
     runtime: Handle,
 }
@@ -64,12 +63,18 @@ impl AsRef<[u8]> for Charged {
 }
 
 impl DetachedSessions {
-    pub(super) fn new(broker: Arc<dyn Broker>, budget: Budget, runtime: Handle) -> Self {
+    pub(super) fn new(
+        broker: Arc<dyn Broker>,
+        budget: Budget,
+        inboxes: Inboxes,
+        runtime: Handle,
+    ) -> Self {
         Self {
             attached: Mutex::default(),
             broker,
             account: budget.account(Consumer::Histories),
             budget,
+            inboxes,
             pending: Arc::new(Semaphore::new(PENDING_MAX as usize)),
             runtime,
         }
@@ -97,10 +102,8 @@ impl DetachedSessions {
     }
 
     /// Adds a session whose connection is open.
-    pub(crate) fn attach(&self, id: PrivateId, user: &str, outlet: &Arc<impl Outlet>) {
-        let outlet: Arc<dyn Outlet> = outlet.clone();
-        let entry = (user.to_owned(), Arc::downgrade(&outlet));
-        self.attached.lock().insert(id, entry);
+    pub(crate) fn attach(&self, id: PrivateId, worker: u16, client: ClientId) {
+        self.attached.lock().insert(id, (worker, client));
     }
 
     /// Removes a session whose connection is no longer open, or to which no client returns.
@@ -114,7 +117,7 @@ impl DetachedSessions {
     pub(crate) async fn take(&self, id: PrivateId, user: &str) -> Option<Bytes> {
         let key = id.key();
         let found = take(&*self.broker, &key).await;
-        if found.is_some() || !self.close(&id, user) {
+        if found.is_some() || !self.close(&id, user).await {
             return found;
         }
         let broker = self.broker.clone();
@@ -132,15 +135,17 @@ impl DetachedSessions {
     }
 
     /// Closes the connection of a session of a user. Returns `false` if it is not at this node.
-    fn close(&self, id: &PrivateId, user: &str) -> bool {
-        let attached = self.attached.lock();
-        let own = attached.get(id).filter(|(owner, _)| owner == user);
-        let outlet = own.and_then(|(_, outlet)| outlet.upgrade());
-        drop(attached);
-        if let Some(outlet) = &outlet {
-            outlet.notify(Notice::Disconnect(Disconnect::NO_PONG));
-        }
-        outlet.is_some()
+    async fn close(&self, id: &PrivateId, user: &str) -> bool {
+        let found = self.attached.lock().get(id).copied();
+        let Some((worker, client)) = found else {
+            return false;
+        };
+        let user = user.to_owned();
+        let (done, is_closed) = oneshot::channel();
+        // An error means that the caller no longer waits; a busy worker drops `done`.
+        let job = move |shard: &Shard| _ = done.send(shard.close_lost(client, &user));
+        let inbox = self.inboxes.of(worker);
+        inbox.submit(Box::new(job)).is_ok() && is_closed.await.unwrap_or(false)
     }
 
     /// Waits until the broker has stored everything, for at most `longest`.
@@ -151,6 +156,19 @@ impl DetachedSessions {
         {
             debug!("state of some sessions is still on the way to the broker");
         }
+    }
+}
+
+impl Shard {
+    /// Closes the connection of a client whose loss was not noticed, if it is of this user.
+    fn close_lost(&self, client: ClientId, user: &str) -> bool {
+        let known = self.clients.get(&client);
+        let own = known.filter(|known| known.connection.user() == user);
+        if let Some(own) = own {
+            let closed = Notice::Disconnect(Disconnect::NO_PONG);
+            own.outlet.notify(closed);
+        }
+        own.is_some()
     }
 }
 

@@ -259,6 +259,7 @@ impl Session {
             session.subscriptions.insert(channel, subscription);
         }
         session.stage = Stage::Connected { identity, member };
+        session.continue_recovery();
         Ok(session)
     }
 }

@@ -6,6 +6,7 @@
 
 use std::{fmt, sync::Arc};
 
+use linerate_hub::{ChannelName, ClientId};
 use serde::{Deserialize, Serialize};
 
 use super::{
@@ -72,17 +73,16 @@ impl Recovery {
         recovery.who = (who.user.to_string(), who.client.to_string());
         let sessions = portable.sessions.into_iter().filter(|_| is_exact);
         let parsed = sessions.filter_map(|(name, id)| Some((name, PrivateId::parse(&id)?)));
-        for (namespace, id) in parsed {
-            recovery.add(namespace, id);
-        }
+        recovery.sessions = parsed.collect();
         recovery
     }
 
-    /// Adds the session in a namespace.
-    fn add(&mut self, namespace: String, id: PrivateId) {
-        let detached = &self.gate.worker.node().detached;
-        detached.attach(id, &self.who.0, &self.outlet);
-        self.sessions.push((namespace, id));
+    /// Notes which client can return to its sessions.
+    fn attach(&self, client: ClientId) {
+        let worker = &self.gate.worker;
+        for (_, id) in &self.sessions {
+            worker.node().detached.attach(*id, worker.index, client);
+        }
     }
 
     /// Forgets some sessions, which the client does not return to.
@@ -128,6 +128,7 @@ impl Session {
         namespace: &str,
         returned: Option<PrivateId>,
     ) -> Option<PrivateId> {
+        let client = self.client()?;
         let who = &self.context.connection.who;
         let recovery = self
             .protocol_state
@@ -139,8 +140,16 @@ impl Session {
         }
         recovery.who = (who.user.to_string(), who.client.to_string());
         let id = returned.unwrap_or_else(PrivateId::new);
-        recovery.add(namespace.to_owned(), id);
+        recovery.sessions.push((namespace.to_owned(), id));
+        recovery.attach(client);
         Some(id)
+    }
+
+    /// Notes that the client of a session that another process has begun can return to it.
+    pub(in crate::session) fn continue_recovery(&mut self) {
+        if let (Some(client), Some(recovery)) = (self.client(), self.recovery_mut()) {
+            recovery.attach(client);
+        }
     }
 
     /// Returns the private ID that the client was told for a namespace, if any.
@@ -190,7 +199,7 @@ impl Session {
     }
 
     /// Notes that the application has made the client join a room.
-    pub(in crate::session) fn note_joined(&self, channel: &linerate_hub::ChannelName) {
+    pub(in crate::session) fn note_joined(&self, channel: &ChannelName) {
         if let Some(journal) = self.context.outlet.journal() {
             let subscription = self.subscriptions.get(channel);
             let info = subscription.and_then(|subscription| subscription.info());
