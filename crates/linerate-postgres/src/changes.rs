@@ -36,6 +36,7 @@ pub async fn run(options: ChangeOptions, sink: Arc<dyn Sink>, status: Arc<Status
         status,
         budget,
         progress: None,
+        was_read: false,
         is_slot_lost: false,
         has_warned: false,
     };
@@ -45,7 +46,6 @@ pub async fn run(options: ChangeOptions, sink: Arc<dyn Sink>, status: Arc<Status
             let Err(error) = source.read(server).await;
             attempts.failed(error);
             if attempts.is_standby() {
-                source.progress = None;
                 break;
             }
         }
@@ -62,6 +62,8 @@ struct Source {
     /// If this node was the last to read: the timeline, and up to where everything has been
     /// published.
     progress: Option<(u32, Lsn)>,
+    /// True if a connection read the slot at the latest attempt.
+    was_read: bool,
     /// True if there was no slot to read, and the gap is not reported yet.
     is_slot_lost: bool,
     has_warned: bool,
@@ -138,8 +140,11 @@ impl Source {
     async fn prepare_slot(&mut self, session: &Session) -> Result<bool, SourceError> {
         let slot = self.options.slot.clone();
         match session.slot(&slot).await? {
-            Slot::Usable if !self.is_slot_lost => return Ok(false),
-            Slot::Usable => {}
+            Slot::Usable { is_read } if !self.is_slot_lost => {
+                self.take_turn(is_read)?;
+                return Ok(false);
+            }
+            Slot::Usable { .. } => {}
             unusable => {
                 self.is_slot_lost = true;
                 match (unusable, self.options.create_slot) {
@@ -160,6 +165,21 @@ impl Source {
         self.sink.report_gap(self.patterns()).await;
         self.is_slot_lost = false;
         Ok(true)
+    }
+
+    /// Succeeds if it is this node's turn to read the slot. A reader that has lost its connection
+    /// goes first, because it knows what it has published and not confirmed: other nodes wait for
+    /// one more attempt.
+    fn take_turn(&mut self, is_read: bool) -> Result<(), SourceError> {
+        let was_read = std::mem::replace(&mut self.was_read, is_read);
+        if is_read && was_read {
+            // It is not this node's own connection, which the server had not yet ended.
+            self.progress = None;
+        }
+        match is_read || (was_read && self.progress.is_none()) {
+            true => Err(SourceError::Active),
+            false => Ok(()),
+        }
     }
 
     /// Returns patterns of the channels that the source may publish in.

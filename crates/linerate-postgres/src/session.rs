@@ -35,7 +35,10 @@ pub(crate) struct Session {
 pub(crate) enum Slot {
     Lost,
     Missing,
-    Usable,
+    Usable {
+        /// True if a connection reads it.
+        is_read: bool,
+    },
 }
 
 impl Session {
@@ -135,13 +138,16 @@ impl Session {
 
     pub(crate) async fn slot(&self, slot: &str) -> Result<Slot, SourceError> {
         let sql = format!(
-            "SELECT coalesce(wal_status, '') FROM pg_replication_slots WHERE slot_name = {}",
+            "SELECT CASE wal_status WHEN 'lost' THEN 'lost' ELSE active::text END \
+             FROM pg_replication_slots WHERE slot_name = {}",
             escape_literal(slot)
         );
         Ok(match self.text(&sql).await?.as_deref() {
             None => Slot::Missing,
             Some("lost") => Slot::Lost,
-            Some(_) => Slot::Usable,
+            Some(active) => Slot::Usable {
+                is_read: active == "true",
+            },
         })
     }
 

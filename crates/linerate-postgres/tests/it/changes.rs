@@ -1,10 +1,10 @@
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use linerate_budget::Budget;
 use linerate_postgres::{ChangeOptions, TableOptions, run_changes};
-use linerate_source::{Status, Template};
+use linerate_source::{SourceState, Status, Template};
 use linerate_testkit::server::PostgresServer;
-use tokio::task::JoinHandle;
+use tokio::{task::JoinHandle, time::sleep};
 
 use super::recorder::{Recorder, tls, until};
 
@@ -124,6 +124,31 @@ async fn nothing_is_lost_or_repeated_when_readers_and_the_server_are_killed() {
     assert!(sink.wait("a", 4_000).await == expected);
     assert_eq!(sink.gaps().len(), 1, "only the new slot");
     one.abort();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reader_that_has_lost_its_connection_returns_before_another_node_reads() {
+    let Some((server, sink, one, reading)) = begin().await else {
+        return;
+    };
+    let (two, waiting) = start(&server, &sink);
+    until("the other node waits", || {
+        waiting.state() == SourceState::Standby
+    })
+    .await;
+    // The other node looks once a second. It would be faster in some of these rounds.
+    for round in 2..8 {
+        // It has to see the reader between two rounds.
+        sleep(Duration::from_millis(1_200)).await;
+        server.sql(
+            "SELECT pg_terminate_backend(active_pid, 10000) FROM pg_replication_slots WHERE active",
+        );
+        until("the reader reads again", || reading.connections() == round).await;
+    }
+    assert_eq!(waiting.connections(), 0);
+    one.abort();
+    until("the other node reads", || waiting.connections() == 1).await;
+    two.abort();
 }
 
 #[tokio::test(flavor = "multi_thread")]

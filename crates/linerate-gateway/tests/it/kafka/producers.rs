@@ -180,7 +180,7 @@ async fn events_of_pusher_are_written_with_their_names_and_refused_if_kafka_is_d
     let Some(mut kafka) = Kafka::start().await else {
         return;
     };
-    let toml = kafka.writer("api = true\ntimeout_ms = 1_000");
+    let toml = kafka.writer("api = true\ntimeout_ms = 5_000");
     let toml = format!("{APP}{}", toml.replace("chat:*", "private-*"));
     let gateway = Gateway::open(&toml).await;
     let mut client = Pusher::connect(&gateway).await;
@@ -212,7 +212,7 @@ async fn a_publication_that_kafka_does_not_store_in_time_is_refused_and_not_publ
     let Some(mut kafka) = Kafka::start().await else {
         return;
     };
-    let gateway = Gateway::open(&kafka.writer("timeout_ms = 1_000")).await;
+    let gateway = Gateway::open(&kafka.writer("timeout_ms = 5_000")).await;
     let mut client = Json::connect(&gateway).await;
     kafka.server.kill();
     let reply = publish(&mut client, "chat:1", "1").await;
