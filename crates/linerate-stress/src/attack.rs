@@ -12,6 +12,7 @@ pub(crate) mod keys;
 pub(crate) mod pages;
 mod peer;
 pub(crate) mod polls;
+pub(crate) mod returns;
 mod slow;
 mod stalled;
 pub(crate) mod streams;
@@ -80,6 +81,8 @@ pub(crate) enum Abuse {
     Polls,
     /// Sending Pusher commands that are refused, and joining and leaving channels.
     PusherCommands,
+    /// Asking for sessions of Socket.IO that do not exist, and leaving soon.
+    Returns,
     /// Connecting and sending no request.
     Silence,
     /// Sending a frame byte by byte.
@@ -156,6 +159,10 @@ impl Abuse {
             Self::Polls => Box::new(polls::Polls::new(polls::SOCKET_IO, server, peers)),
             Self::PhoenixCommands => commands(commands::PHOENIX),
             Self::PusherCommands => commands(commands::PUSHER),
+            Self::Returns => Box::new(returns::Returns {
+                peers: Peers::new(server, peers),
+                asked: 0,
+            }),
             Self::SlowFrames
             | Self::SlowHeads
             | Self::SlowMessages

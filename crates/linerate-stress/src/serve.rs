@@ -14,6 +14,7 @@ pub(crate) mod process;
 mod protocols;
 mod publisher;
 mod reload;
+mod returns;
 mod rolling;
 mod slow;
 mod stalled;
@@ -51,6 +52,7 @@ pub(crate) fn rows() -> Vec<Row> {
     rows.extend([
         attachments::row(),
         backends::row(),
+        returns::row(),
         stalled::row(),
         hoard::row(),
         reload::row(),
