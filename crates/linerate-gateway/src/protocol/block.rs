@@ -87,7 +87,8 @@ impl Block {
         self
     }
 
-    /// Returns the offset of the last event; `None` if subscribers are not told the offsets.
+    /// Returns the offset of the last event that has one; `None` if subscribers are not told the
+    /// offsets.
     pub(crate) fn end(&self) -> Option<EventOffset> {
         self.end.as_deref().copied()
     }

@@ -58,15 +58,13 @@ impl EventOffset {
     }
 }
 
-/// Returns the offset of the last event of a batch. If the event has no position, this is an offset
-/// that no client knows.
+/// Returns the offset of the last event of a batch that has one.
 pub(super) fn end_of(batch: &Batch<'_>) -> Option<EventOffset> {
-    let last = batch.publications.last()?;
-    let unknown = Epoch::new("");
-    let epoch = last.position().map_or(&unknown, |position| &position.epoch);
+    let mut newest_first = batch.publications.iter().rev();
+    let position = newest_first.find_map(Publication::position)?;
     Some(EventOffset {
-        stream: StreamDigest::of(batch.channel, epoch),
-        offset: last.offset(),
+        stream: StreamDigest::of(batch.channel, &position.epoch),
+        offset: position.offset,
     })
 }
 

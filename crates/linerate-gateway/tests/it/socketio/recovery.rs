@@ -202,6 +202,23 @@ async fn a_session_is_new_if_publications_were_removed() {
 }
 
 #[tokio::test]
+async fn what_is_not_to_be_stored_is_volatile() {
+    let gateway = start().await;
+    let (mut client, mut session) = connect(&gateway).await;
+    gateway.publish("all", "1").await;
+    session.expect(&mut client, &[1]).await;
+    let volatile = json!({"channel": "all", "data": 2, "skip_history": true});
+    gateway.api("publish", &volatile).await;
+    client.expect(&[r#"42["message",2]"#]).await;
+    drop(client);
+    gateway.api("publish", &volatile).await;
+    gateway.publish("all", "3").await;
+    let mut client = session.resume(&gateway).await;
+    session.expect(&mut client, &[3]).await;
+    client.expect_nothing().await;
+}
+
+#[tokio::test]
 async fn a_session_can_be_resumed_for_a_limited_time() {
     let gateway = Gateway::open(&RECOVERY.replace("recovery_s = 60", "recovery_s = 1")).await;
     let (client, mut session) = connect(&gateway).await;
