@@ -48,6 +48,11 @@ export class Fields {
     return new Fields(this.#fields[name], name);
   }
 
+  /** The string called `name`, or null if the server sent null. */
+  stringOrNull(name: string): string | null {
+    return this.#fields[name] === null ? null : this.string(name);
+  }
+
   /** The object called `name`, or null if the server sent null. */
   objectOrNull(name: string): Fields | null {
     return this.#fields[name] === null ? null : this.object(name);

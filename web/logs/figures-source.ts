@@ -7,7 +7,17 @@ import type { Figures } from "./figures-view.js";
 import type { Answer, Misplaced, Question, Row } from "./protocol.js";
 import type { TimeRange } from "./query.js";
 import type { Summary } from "./summary.js";
-import { comparedRange, comparisonQueryOf, isPushed, isWhole, queryOf, type View } from "./view.js";
+import {
+  comparedRange,
+  comparisonQueryOf,
+  isPushed,
+  isSameQuery,
+  isSameSelection,
+  isWhole,
+  queryOf,
+  type View,
+  wholeOf,
+} from "./view.js";
 
 /** While lines arrive, a part of the log is queried at most this often. */
 const ASK_EVERY_MS = 500;
@@ -17,11 +27,15 @@ export interface FiguresSourceEvents {
   lines(total: number, rows: readonly Row[]): void;
   /** The lines cannot be shown, for the server's reason. */
   linesRefused(why: string): void;
+  /** Some figures of the view are unavailable. `why` is empty once they are available. */
+  objection(why: string): void;
   /**
-   * Some or all figures of the view are unavailable. `why` is empty once they are available; `at`
-   * is the filter that caused this, if one did.
+   * The view cannot be shown, so `instead` must be shown: the last view that could be. `at` is the
+   * filter that caused this, if one did.
    */
-  objection(why: string, at?: Misplaced): void;
+  refused(instead: View, why: string, at?: Misplaced): void;
+  /** True while the figures shown are not those of the view yet. */
+  pending(isPending: boolean): void;
 }
 
 export class FiguresSource {
@@ -30,6 +44,8 @@ export class FiguresSource {
   readonly #size: number;
   readonly #pageOf: () => { offset: number; limit: number };
   #view: View;
+  /** The last view whose figures were shown. */
+  #applied: View;
   #whole: Summary | undefined;
   #shown: Summary | undefined;
   #compared: { summary: Summary; range: TimeRange } | undefined;
@@ -46,12 +62,15 @@ export class FiguresSource {
     events: FiguresSourceEvents,
   ) {
     this.#view = view;
+    this.#applied = wholeOf(view);
     this.#size = size;
     this.#pageOf = pageOf;
     this.#events = events;
     this.#enquiry = new Enquiry(ask, {
       figures: (summary) => {
         this.#shown = summary;
+        this.#applied = this.#view;
+        events.pending(false);
         events.objection(reachOf(summary));
         this.#tell();
       },
@@ -64,9 +83,10 @@ export class FiguresSource {
       refused: (topic, message, at) => {
         if (topic === "rows") {
           events.linesRefused(message);
+        } else if (topic === "figures") {
+          this.#refuse(message, at);
         } else {
-          events.objection(message, at);
-          this.#fallBack(topic === "figures");
+          events.refused({ ...this.#view, comparison: { kind: "none" } }, message, at);
         }
       },
     });
@@ -89,7 +109,10 @@ export class FiguresSource {
       this.#shown = whole;
       this.#tell();
     }
-    this.#askSoon(isFinal);
+    if (!this.#refuseUnfilterable()) {
+      this.#events.pending(!isSameQuery(this.#view, this.#applied));
+      this.#askSoon(isFinal);
+    }
   }
 
   handleAnswer(answer: Answer): void {
@@ -106,9 +129,17 @@ export class FiguresSource {
     if (isPushed(view) && this.#whole !== undefined) {
       this.#enquiry.drop("figures");
       this.#shown = this.#whole;
+      this.#applied = view;
     }
+    const isShown = this.#shown !== undefined && isSameQuery(view, this.#applied);
+    if (isShown) {
+      this.#enquiry.drop("figures");
+    }
+    this.#events.pending(!isShown && this.#whole !== undefined);
     this.#tell();
-    this.#ask();
+    if (!this.#refuseUnfilterable()) {
+      this.#ask(isShown);
+    }
   }
 
   /** Requests another page of lines. */
@@ -130,14 +161,15 @@ export class FiguresSource {
     }
   }
 
-  #ask(): void {
+  /** Asks for the figures of the view, unless it `hasFigures` already, and for the rest. */
+  #ask(hasFigures = false): void {
     clearTimeout(this.#timer);
     this.#timer = undefined;
     this.#askedAtMs = performance.now();
     if (this.#whole === undefined) {
       return;
     }
-    if (!isPushed(this.#view)) {
+    if (!isPushed(this.#view) && !hasFigures) {
       this.#enquiry.askForFigures("figures", queryOf(this.#view));
     }
     const comparison = comparisonQueryOf(this.#view);
@@ -147,12 +179,29 @@ export class FiguresSource {
     this.turnPage();
   }
 
-  /** Falls back to the pushed values where more are not available. */
-  #fallBack(isOfFigures: boolean): void {
-    if (isOfFigures && isWhole(this.#view) && this.#whole !== undefined) {
+  /** Refuses to filter a log that cannot be filtered; returns whether it did. */
+  #refuseUnfilterable(): boolean {
+    const why = this.#whole?.filterable.refusal ?? null;
+    if (why === null || isWhole(this.#view)) {
+      return false;
+    }
+    this.#refuse(why, undefined);
+    return true;
+  }
+
+  /** Returns to the last view that could be shown. */
+  #refuse(why: string, at: Misplaced | undefined): void {
+    this.#events.pending(false);
+    if (isWhole(this.#view)) {
+      // Only more values were wanted than are pushed.
+      this.#events.objection(why);
       this.#shown = this.#whole;
       this.#tell();
+      return;
     }
+    const isOutdated = isSameSelection(this.#applied, this.#view);
+    const instead = isOutdated ? wholeOf(this.#view) : this.#applied;
+    this.#events.refused({ ...instead, follow: this.#view.follow }, why, at);
   }
 
   #tell(): void {

@@ -46,6 +46,8 @@ export class FiguresView {
   readonly #latency = new LatencyPanel();
   readonly #bytes = new BytesChart();
   #view: View;
+  /** The view that is shown because another one was refused, and why. */
+  #refusal: { instead: View; why: string } | undefined;
 
   constructor(view: View, events: FiguresViewEvents) {
     this.#view = view;
@@ -83,6 +85,7 @@ export class FiguresView {
   show({ whole, shown, compared, fraction, isFinal }: Figures): void {
     document.body.dataset["figures"] = "some";
     const { range, filters, more } = this.#view;
+    this.#filters.showRefusal(whole.filterable.refusal);
     showTotals(shown, compared?.summary, whole);
     this.chart.show({ summary: shown, fraction, range, compared }, isFinal);
     this.#strip.show(whole, fraction);
@@ -97,10 +100,21 @@ export class FiguresView {
     this.lines.show(total, rows);
   }
 
-  /** Shows why the figures are not those of the view; clears the message if they are. */
-  showObjection(why: string, at?: Misplaced): void {
-    setText(element("objection"), why);
-    this.#filters.showProblem(why, at);
+  /** Shows what the figures of the view do not cover; clears the message if it is empty. */
+  showObjection(why: string): void {
+    // A refusal stays until another view is chosen.
+    if (this.#refusal?.instead === this.#view) {
+      setText(element("objection"), this.#refusal.why);
+    } else {
+      setText(element("objection"), why);
+      this.#filters.accept();
+    }
+  }
+
+  /** Explains why the present view was refused, before `instead` is shown. */
+  showRefusal(instead: View, why: string, at?: Misplaced): void {
+    this.#refusal = { instead, why };
+    this.#filters.refuse(this.#view.filters, why, at);
   }
 
   clear(): void {
@@ -112,6 +126,8 @@ export class FiguresView {
     this.#latency.clear();
     this.#bytes.clear();
     this.lines.clear();
+    this.#refusal = undefined;
+    this.#filters.showRefusal(null);
     this.showObjection("");
     clearUnparsedLines();
   }

@@ -15,8 +15,8 @@ export class FilterBar {
   #filters: readonly string[] = [];
   /** The filter that is being edited, or undefined for a new one. */
   #changed: number | undefined;
-  /** The filter that the form submitted last. */
-  #written: number | undefined;
+  /** What the form submitted last: a text, and the filter that it replaced, if any. */
+  #written: { text: string; changed: number | undefined } | undefined;
 
   constructor(events: FilterBarEvents) {
     this.#events = events;
@@ -52,19 +52,27 @@ export class FilterBar {
     }
   }
 
-  /** Marks the filter that the server refused; none if it accepted all. */
-  showProblem(message: string, at: Misplaced | undefined): void {
-    [...this.#chips.children].forEach((item, i) => {
-      item.classList.toggle("chip-bad", i === at?.filter);
-      item.querySelector(".chip-change")?.setAttribute("aria-invalid", String(i === at?.filter));
-    });
-    if (at !== undefined && at.filter === this.#written) {
-      // The filter has just been submitted: put the caret where the error is.
-      this.#open(at.filter, at.column);
-      setText(element("filter-problem"), message);
-      this.#text.setAttribute("aria-invalid", "true");
-    }
+  /** Shows why the log cannot be filtered; null if it can. */
+  showRefusal(why: string | null): void {
+    document.body.dataset["filters"] = why === null ? "on" : "off";
+    setText(element("filters-off"), why === null ? "" : `Filters are unavailable: ${why}.`);
+  }
+
+  /** The filters are applied. */
+  accept(): void {
     this.#written = undefined;
+  }
+
+  /** Some filters were refused. The one that has just been submitted can be corrected. */
+  refuse(refused: readonly string[], message: string, at: Misplaced | undefined): void {
+    const written = this.#written;
+    this.#written = undefined;
+    if (written === undefined || (at !== undefined && refused[at.filter] !== written.text)) {
+      return;
+    }
+    this.#open(written.text, written.changed, at?.column);
+    setText(element("filter-problem"), message);
+    this.#text.setAttribute("aria-invalid", "true");
   }
 
   #submit(text: string): void {
@@ -73,18 +81,19 @@ export class FilterBar {
     }
     const at = this.#changed ?? this.#filters.length;
     const filters = [...this.#filters.slice(0, at), text, ...this.#filters.slice(at + 1)];
-    const distinct = [...new Set(filters)];
+    const written = { text, changed: this.#changed };
     this.#close();
-    this.#events.change(distinct);
-    this.#written = distinct.indexOf(text);
+    // The change clears what was written before.
+    this.#events.change([...new Set(filters)]);
+    this.#written = written;
   }
 
-  #open(filter: number, column?: number): void {
-    const text = this.#filters[filter] ?? "";
+  /** Opens the form with a text that replaces a filter, or is a new one. */
+  #open(text: string, changed: number | undefined, column?: number): void {
     this.#menu.open = true;
-    this.#changed = filter;
+    this.#changed = changed;
     this.#text.value = text;
-    setText(element("filter-submit"), "Change");
+    setText(element("filter-submit"), changed === undefined ? "Add" : "Change");
     this.#text.focus();
     // The server counts characters, but the field counts UTF-16 code units.
     const at = [...text].slice(0, (column ?? Infinity) - 1).join("").length;
@@ -114,7 +123,7 @@ export class FilterBar {
     if (place >= 0 && target.closest(".chip-remove") !== null) {
       this.#events.change(this.#filters.filter((_, i) => i !== place));
     } else if (place >= 0 && target.closest(".chip-change") !== null) {
-      this.#open(place);
+      this.#open(this.#filters[place] ?? "", place);
     }
   }
 }

@@ -74,6 +74,8 @@ export class LogSession {
   #hasShownKey = false;
   #isReady = false;
   #isComplete = false;
+  /** True once the rest of the files is no longer wanted. */
+  #isStopped = false;
   #isOver = false;
   #attempt = 0;
   #lostAtMs: number | undefined;
@@ -114,7 +116,23 @@ export class LogSession {
     }
   }
 
-  /** Tells the server to stop, and releases the files. */
+  /**
+   * Stops sending. The server keeps what has arrived, which can be queried as before. If it has not
+   * accepted the files yet, the session ends.
+   */
+  stop(): void {
+    if (this.#id === undefined || this.#isOver) {
+      this.cancel();
+      return;
+    }
+    this.#isStopped = true;
+    this.#upload?.interrupt();
+    if (this.#isReady) {
+      this.#say({ type: "stop" });
+    }
+  }
+
+  /** Tells the server that nothing is wanted any more, and releases the files. */
   cancel(): void {
     if (this.#socket.readyState === this.#socket.OPEN) {
       this.#say({ type: "cancel" });
@@ -229,7 +247,11 @@ export class LogSession {
     this.#listener.connected();
     if (upload !== undefined && !this.#isComplete) {
       this.#listener.progress(bytes);
-      void this.#send(upload, window_bytes, bytes);
+      if (this.#isStopped) {
+        this.#say({ type: "stop" });
+      } else {
+        void this.#send(upload, window_bytes, bytes);
+      }
     }
     for (const question of this.#open.values()) {
       this.#say(question);
@@ -257,7 +279,7 @@ export class LogSession {
   }
 
   #handleAcknowledgement(total: number): void {
-    if (this.#upload === undefined) {
+    if (this.#upload === undefined || this.#isStopped) {
       return; // A file that the server follows is not an upload that could be lost.
     }
     if (!this.#upload.handleAcknowledgement(total)) {
@@ -285,7 +307,8 @@ export class LogSession {
       this.#fail({ reason: "unreachable" });
       return;
     }
-    if (upload !== undefined && !this.#isComplete && !(await upload.isReadable())) {
+    const needsFiles = !this.#isComplete && !this.#isStopped;
+    if (upload !== undefined && needsFiles && !(await upload.isReadable())) {
       this.#fail({ reason: "unreadable" });
     }
     if (this.#isOver) {

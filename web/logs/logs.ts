@@ -15,7 +15,7 @@ import { PAGE_LINES } from "./lines-table.js";
 import type { Ended, Source } from "./log-session.js";
 import { RunningSession } from "./running-session.js";
 import { explain, objection, type Trouble } from "./trouble.js";
-import { fragmentOf, isOutdated, isWhole, parseView, type View, WHOLE } from "./view.js";
+import { fragmentOf, isOutdated, isWhole, parseView, subjectOf, type View, WHOLE } from "./view.js";
 
 /** The state of the page, by which its style sheet shows and hides elements. */
 type PageState = "idle" | "uploading" | "following" | "finished" | "cancelled" | "failed";
@@ -40,7 +40,7 @@ watchDownloads(figures.chart, () =>
     ? undefined
     : { summary: source.shown, view, name: session?.name ?? "log" },
 );
-element("cancel").addEventListener("click", () => session?.cancel());
+element("cancel").addEventListener("click", () => stopReading());
 element("retry").addEventListener("click", () => readFiles(lastFiles, "auto"));
 addEventListener("popstate", () => showView(parseView(location.hash)));
 setState("idle");
@@ -138,7 +138,15 @@ function open(from: Source): void {
       figures: (shown) => figures.show(shown),
       lines: (total, rows) => figures.showLines(total, rows),
       linesRefused: (why) => figures.lines.refuse(sentence(why)),
-      objection: (why, at) => figures.showObjection(sentence(why), at),
+      objection: (why) => figures.showObjection(sentence(why)),
+      refused: (instead, why, at) => {
+        const subject = subjectOf(view, instead);
+        figures.showRefusal(instead, `${subject} not applied. ${sentence(why)}`, at);
+        replaceView(instead);
+      },
+      pending: (isPending) => {
+        document.body.dataset["filtering"] = isPending ? "on" : "off";
+      },
     },
   );
 }
@@ -162,6 +170,21 @@ function handleSnapshot(
   }
 }
 
+/** Stops reading; the figures of what was read stay, and can be filtered. */
+function stopReading(): void {
+  session?.stop();
+  handleCancelled();
+}
+
+function handleCancelled(): void {
+  const hadFocus = document.activeElement === element("cancel");
+  announce("Cancelled");
+  setState("cancelled");
+  if (hadFocus) {
+    element("choose-another").focus({ preventScroll: true });
+  }
+}
+
 function handleEnd(ended: Ended): void {
   source?.stop();
   const hadFocus = document.activeElement === element("cancel");
@@ -175,9 +198,8 @@ function handleEnd(ended: Ended): void {
       });
       return;
     case "cancelled":
-      announce("Cancelled");
-      setState("cancelled");
-      break;
+      handleCancelled();
+      return;
     case "failed": {
       const [first] = lastFiles;
       const size = totalSize(lastFiles);
@@ -205,6 +227,14 @@ function changeView(chosen: View): void {
   if (address !== `${location.pathname}${location.search}${location.hash}`) {
     history.pushState(null, "", address);
   }
+  showView(chosen);
+}
+
+/** Shows another view in place of one that cannot be shown, also in the address. */
+function replaceView(chosen: View): void {
+  const fragment = fragmentOf(chosen);
+  const address = `${location.pathname}${location.search}`;
+  history.replaceState(null, "", fragment === "" ? address : `${address}#${fragment}`);
   showView(chosen);
 }
 

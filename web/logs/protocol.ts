@@ -56,6 +56,8 @@ export type ClientMessage =
   | { type: "follow"; name: string }
   | { type: "resume"; id: string }
   | { type: "finish" }
+  /** No more bytes follow; what has arrived can be queried. */
+  | { type: "stop" }
   | { type: "cancel" };
 
 /**

@@ -29,7 +29,8 @@ export interface Query {
 /** Returns the filter for a choice. */
 export function filterOf({ field, value, exclude }: Choice): string {
   // Of the fields in panels, only the status is a number. JSON strings are valid strings in
-  // filters.
-  const constant = field === "status" ? String(Number(value)) : JSON.stringify(value);
+  // filters, where an asterisk is a wildcard unless it is in brackets.
+  const constant =
+    field === "status" ? String(Number(value)) : JSON.stringify(value.replaceAll("*", "[*]"));
   return `${field} ${exclude ? "!=" : "=="} ${constant}`;
 }

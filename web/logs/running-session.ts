@@ -32,6 +32,9 @@ export class RunningSession {
   #snapshot: { summary: Summary; final: boolean } | undefined;
   #reportedAtMs = -Infinity;
   #timer: ReturnType<typeof setTimeout> | undefined;
+  /** The questions that have not been answered. */
+  readonly #open = new Set<number>();
+  #ended: Ended | undefined;
 
   constructor(source: Source, events: RunningEvents) {
     this.source = source;
@@ -53,8 +56,20 @@ export class RunningSession {
     });
   }
 
+  /** Sends a query. Every query is answered, even after the session has ended. */
   ask(question: Question): void {
-    this.#tell({ type: "ask", question });
+    this.#open.add(question.seq);
+    if (this.#ended === undefined) {
+      this.#tell({ type: "ask", question });
+    } else {
+      queueMicrotask(() => this.#refuseOpen());
+    }
+  }
+
+  /** Stops sending; what the server has read can be queried as before. */
+  stop(): void {
+    this.#progress?.end("cancelled after");
+    this.#tell({ type: "stop" });
   }
 
   cancel(): void {
@@ -74,6 +89,7 @@ export class RunningSession {
         this.#snapshot = message;
         break;
       case "answer":
+        this.#open.delete(message.answer.seq);
         this.#events.answer(message.answer);
         return;
       case "connected":
@@ -120,7 +136,29 @@ export class RunningSession {
     if (ended.kind !== "forgotten") {
       this.#progress?.end(ended.kind === "cancelled" ? "cancelled after" : "stopped after");
     }
+    this.#ended = ended;
     this.#events.ended(ended);
+    this.#refuseOpen();
+  }
+
+  #refuseOpen(): void {
+    const [message, seqs] = [whyNotAsked(this.#ended), [...this.#open]];
+    this.#open.clear();
+    for (const seq of seqs) {
+      this.#events.answer({ type: "refused", seq, code: "ended", message });
+    }
+  }
+}
+
+/** Returns why a log whose session has ended cannot be queried. */
+function whyNotAsked(ended: Ended | undefined): string {
+  switch (ended?.kind) {
+    case "cancelled":
+      return "reading was cancelled before the server accepted the log; read it again";
+    case "failed":
+      return "the server stopped reading this log and keeps nothing of it; read it again";
+    default:
+      return "the server no longer keeps this log; read it again";
   }
 }
 

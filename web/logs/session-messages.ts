@@ -8,6 +8,7 @@ import type { Summary } from "./summary.js";
 export type ToWorker =
   | { type: "open"; source: Source; url: string; key: string; reader?: ReaderKind }
   | { type: "ask"; question: Question }
+  | { type: "stop" }
   | { type: "cancel" };
 
 export type FromWorker =

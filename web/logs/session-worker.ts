@@ -14,6 +14,9 @@ addEventListener("message", ({ data }: MessageEvent<ToWorker>) => {
     case "ask":
       session?.ask(data.question);
       break;
+    case "stop":
+      session?.stop();
+      break;
     case "cancel":
       session?.cancel();
       break;

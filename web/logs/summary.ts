@@ -119,6 +119,8 @@ export interface Summary {
     complete: boolean;
     /** Unix seconds from which on requests are kept, if older ones have been dropped. */
     since: number | null;
+    /** Why the log cannot be filtered, or null if it can. */
+    refusal: string | null;
   };
   /** The number of lines that are kept for reading. */
   rows_kept: { lines: number; bytes: number; bytes_max: number; complete: boolean };
@@ -146,6 +148,7 @@ export function parseSummary(summary: Fields): Summary {
     filterable: {
       requests: summary.object("filterable").count("requests"),
       since: summary.object("filterable").time("since"),
+      refusal: summary.object("filterable").stringOrNull("refusal"),
       ...kept(summary.object("filterable")),
     },
     rows_kept: {

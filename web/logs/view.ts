@@ -99,6 +99,35 @@ export function isWhole({ range, filters }: View): boolean {
   return range === null && filters.length === 0;
 }
 
+/** Returns the view of everything, with the same log and panels. */
+export function wholeOf(view: View): View {
+  return { ...view, range: null, filters: [], comparison: { kind: "none" } };
+}
+
+/** Returns whether two views select the same requests. */
+export function isSameSelection(a: View, b: View): boolean {
+  const selection = ({ range, filters }: View) =>
+    JSON.stringify([range?.from, range?.until, filters]);
+  return selection(a) === selection(b);
+}
+
+/** Returns whether two views have the same figures. */
+export function isSameQuery(a: View, b: View): boolean {
+  return JSON.stringify(queryOf(a)) === JSON.stringify(queryOf(b));
+}
+
+/** Names what a view selects and another one does not, with a verb: "The filter … was". */
+export function subjectOf(view: View, without: View): string {
+  const filters = view.filters.filter((it) => !without.filters.includes(it));
+  const [filter] = filters;
+  if (filter !== undefined) {
+    return filters.length === 1
+      ? `The filter ${filter} was`
+      : `The filters ${filters.join(", ")} were`;
+  }
+  return isSameSelection(view, without) ? "The comparison was" : "The selected period was";
+}
+
 /** Returns whether the server pushes the figures of the view unasked. */
 export function isPushed(view: View): boolean {
   return isWhole(view) && view.more.length === 0;

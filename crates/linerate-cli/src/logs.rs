@@ -12,6 +12,7 @@ mod watch;
 use std::{
     io::{self, IsTerminal},
     path::PathBuf,
+    sync::Arc,
 };
 
 use anyhow::{Context, bail};
@@ -21,6 +22,7 @@ use linerate_logview::{
     countries::Countries,
     format::Format,
     query::{Query, TOP_DEFAULT, TOP_MAX},
+    spill::SpillSpace,
 };
 
 use counter::Counter;
@@ -75,6 +77,16 @@ pub(crate) struct Arguments {
 
     #[command(flatten)]
     filters: filter::Filters,
+
+    /// Directory for a temporary file with the requests that do not fit into memory, which is used
+    /// only with filters: about 500 MB for a log of 10 GB. The default is $TMPDIR, or else
+    /// /var/tmp.
+    #[arg(long, value_name = "DIRECTORY", help_heading = "Filters")]
+    spill_directory: Option<PathBuf>,
+
+    /// Maximum size of this file in bytes. If it does not suffice, the log cannot be filtered.
+    #[arg(long, value_name = "BYTES", default_value_t = 16 << 30, help_heading = "Filters")]
+    spill_bytes_max: u64,
 }
 
 /// Which part of a log is shown, and how.
@@ -83,6 +95,8 @@ struct View {
     is_json: bool,
     rows_max: usize,
     countries: Option<Countries>,
+    /// Disk space for requests that do not fit into memory.
+    spill: Arc<SpillSpace>,
 }
 
 impl View {
@@ -102,12 +116,13 @@ impl View {
         Ok(report::report(&summary, layout))
     }
 
-    /// Returns the limits on what is kept in memory. With filters, 4 GiB of columns are allowed,
-    /// enough for all requests of a log of about a hundred gigabytes; without filters, none.
+    /// Returns the limits on what is kept. With filters, 64 MiB of columns are kept in memory, enough
+    /// for a log of about 1.5 GB, and the others in a file; without filters, none.
     fn limits(&self) -> Limits {
-        const COLUMN_BYTES_MAX: usize = 4 << 30;
+        const COLUMN_BYTES_MAX: usize = 64 << 20;
         let mut limits = Limits::default();
         limits.column_bytes_max = self.query.as_ref().map_or(0, |_| COLUMN_BYTES_MAX);
+        limits.spill = Some(self.spill.clone());
         limits.top_max = limits.top_max.max(self.rows_max);
         limits.countries = self.countries.clone();
         limits
@@ -128,6 +143,13 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
             .as_deref()
             .map(Countries::open)
             .transpose()?,
+        spill: Arc::new(SpillSpace::new(
+            arguments
+                .spill_directory
+                .unwrap_or_else(SpillSpace::default_directory),
+            arguments.spill_bytes_max,
+            "--spill-bytes-max",
+        )),
     };
     let mut log = Counter::new(view.limits());
     if arguments.watch {

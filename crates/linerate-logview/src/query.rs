@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 
 pub(crate) mod condition;
+mod constants;
 pub(crate) mod encoding;
 mod error;
 mod field;

@@ -12,6 +12,7 @@
 //! | `{"type":"start","files":[{"name":"access.log","size":8570485}],"format":"auto","rows":true}` | announces the files and their sizes in bytes; the last size may be `null`, in which case `finish` ends that file; with `rows`, the lines are kept so that they can be requested |
 //! | binary messages of any size, including empty ones | the bytes of the files, one file after the other |
 //! | `{"type":"finish"}` | all bytes have been sent |
+//! | `{"type":"stop"}` | no more bytes will be sent, although some are missing; the figures of those that arrived are final |
 //! | `{"type":"cancel"}` | the figures are no longer wanted; allowed at any time |
 //! | `{"type":"resume","id":"…"}` | instead of `start`: continues a session whose connection was lost |
 //! | `{"type":"follow","name":"access.log"}` | instead of `start`: requests the figures of a file that the server reads |
@@ -24,7 +25,7 @@
 //! | `{"type":"ready","id":"…","window_bytes":67108864,"bytes":0}` | continue after the first `bytes` bytes, and never send more than `window_bytes` beyond the last acknowledged byte |
 //! | `{"type":"ack","bytes":1048576}` | the number of bytes parsed since the start |
 //! | `{"type":"snapshot","final":false,"summary":{…}}` | the figures so far, a [`Summary`] |
-//! | `{"type":"snapshot","final":true,"summary":{…}}` | the figures of all files |
+//! | `{"type":"snapshot","final":true,"summary":{…}}` | the figures of all files, or of the part that arrived before `stop` |
 //! | `{"type":"figures","seq":1,"summary":{…}}` | the answer to a `query` |
 //! | `{"type":"rows","seq":2,"total":9,"rows":[{"line":17,"text":"…"}]}` | the requested lines, and the total number of matching lines |
 //! | `{"type":"refused","seq":1,"code":"bad_filter","message":"…","filter":0,"column":8}` | the question cannot be answered; the session continues. For `bad_filter`, `filter` is the index of the wrong filter, from 0, and `column` the position in characters, from 1 |
@@ -421,6 +422,7 @@ impl Session {
                 self.look_up(Lookup::Resume(id))
             }
             ClientMessage::Start(start) => self.start(start),
+            ClientMessage::Stop => self.stop(now),
         }
     }
 
@@ -480,6 +482,16 @@ impl Session {
         Ok(())
     }
 
+    /// Ends the upload early, so that what has arrived can be queried.
+    fn stop(&mut self, now: Duration) -> Result<(), SessionError> {
+        let State::Started(upload) = &mut self.state else {
+            return Err(SessionError::NotStarted);
+        };
+        upload.stop();
+        self.due.snapshot = Some(now);
+        Ok(())
+    }
+
     fn ask(&mut self, question: Question) -> Result<(), SessionError> {
         match self.state {
             State::Started(_) => self.due.questions.push(question),
@@ -525,4 +537,5 @@ mod tests {
     mod questions;
     mod refusals;
     mod resume;
+    mod stopped;
 }

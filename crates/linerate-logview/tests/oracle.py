@@ -94,8 +94,12 @@ def is_chosen(request, query):
         for condition in query["conditions"]:
             if condition["dimension"] != dimension:
                 continue
-            pattern = re.escape(condition["value"].encode()).replace(rb"\*", b".*")
-            matches = re.fullmatch(pattern, request[dimension], re.DOTALL) is not None
+            if condition.get("network"):
+                network = ipaddress.ip_network(condition["value"])
+                matches = ipaddress.ip_address(request[dimension].decode()) in network
+            else:
+                pattern = re.escape(condition["value"].encode()).replace(rb"\*", b".*")
+                matches = re.fullmatch(pattern, request[dimension], re.DOTALL) is not None
             if not condition.get("exclude"):
                 included.append(matches)
             elif matches:

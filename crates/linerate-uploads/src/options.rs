@@ -2,6 +2,7 @@
 
 use std::{ops::RangeInclusive, path::PathBuf, time::Duration};
 
+use linerate_logview::spill::SpillSpace;
 use serde::{Deserialize, Deserializer};
 
 /// The section with every key, its default and its meaning.
@@ -26,6 +27,11 @@ pub struct LogsOptions {
     pub ratio_max: u64,
     /// Maximum memory for each upload to answer queries about a subset of its requests, in bytes.
     pub columns_bytes_max: usize,
+    /// Maximum disk space for the requests of all uploads that do not fit into memory, in bytes; 0
+    /// stores nothing on disk.
+    pub spill_bytes_max: u64,
+    /// The directory for these temporary files; by default `$TMPDIR`, or else `/var/tmp`.
+    pub spill_directory: Option<PathBuf>,
     /// Maximum memory for the compressed lines of each upload whose client asks to keep them, in
     /// bytes.
     pub rows_bytes_max: usize,
@@ -72,6 +78,7 @@ impl LogsOptions {
                 count(self.columns_bytes_max),
                 0..=1 << 40,
             ),
+            ("spill_bytes_max", self.spill_bytes_max, 0..=1 << 50),
             ("rows_bytes_max", count(self.rows_bytes_max), 0..=1 << 40),
             ("parse_threads", count(self.parse_threads), 0..=1_024),
             ("silence_s", self.silence.as_secs(), 1..=86_400),
@@ -80,6 +87,14 @@ impl LogsOptions {
             ("tail", count(self.tail.len()), 0..=64),
             ("tails_bytes_max", self.tails_bytes_max, 8 << 20..=1 << 50),
         ]
+    }
+
+    /// Returns the disk space for the requests of uploads, or `None` if nothing may be stored there.
+    pub fn spill_space(&self) -> Option<SpillSpace> {
+        let directory = self.spill_directory.clone();
+        let directory = directory.unwrap_or_else(SpillSpace::default_directory);
+        let bytes_max = self.spill_bytes_max;
+        (bytes_max > 0).then(|| SpillSpace::new(directory, bytes_max, "logs.spill_bytes_max"))
     }
 
     /// Returns the maximum bytes that all followed logs may use together, in a process that may use
@@ -98,6 +113,8 @@ impl Default for LogsOptions {
             upload_bytes_max: 64 << 30,
             ratio_max: 2_000,
             columns_bytes_max: 40 << 20,
+            spill_bytes_max: 8 << 30,
+            spill_directory: None,
             rows_bytes_max: 256 << 20,
             parse_threads: 0,
             silence: Duration::from_secs(60),

@@ -146,6 +146,7 @@ impl Sessions {
         limits.decode.decoded_bytes_max = options.upload_bytes_max;
         limits.decode.ratio_max = options.ratio_max;
         limits.aggregate.column_bytes_max = options.columns_bytes_max;
+        limits.aggregate.spill = options.spill_space().map(Arc::new);
         limits.aggregate.line_bytes_sum_max = options.rows_bytes_max;
         limits.aggregate.countries = options.geoip.as_deref().map(Countries::open).transpose()?;
         limits.silence_max = options.silence;

@@ -125,25 +125,122 @@ test("the position of an error in a filter is shown, and the filter can be corre
   await page.waitForSelector(`${byId("filter-problem")}:not(:empty)`);
   assert.match(
     await textOf(page, "filter-problem"),
-    /^Filter 2, column 18: unknown field "pth"; the fields are address, /,
+    /^The filter status >= 200 && pth == 5 was not applied\. Filter 2, column 18: unknown field "pth"; the fields are address, /,
   );
-  assert.equal(await textOf(page, "objection"), await textOf(page, "filter-problem"));
   const state = await page.$eval(byId("filter-text"), (input) => ({
     at: input.selectionStart,
     invalid: input.getAttribute("aria-invalid"),
     isFocused: input === document.activeElement,
   }));
   assert.deepEqual(state, { at: 17, invalid: "true", isFocused: true });
-  const bad = await page.$$eval(byId("filter"), (chips) =>
-    chips.map((chip) => chip.classList.contains("chip-bad")),
-  );
-  assert.deepEqual(bad, [false, true]);
+  assert.deepEqual(await filtersOf(page), ['method == "GET"'], "only what is applied is shown");
+  assert.equal(filtersInAddress(page).length, 1);
+  await assertShows(page, select(oracle.requests, { conditions: [get] }));
 
   await typeFilter(page, "status == 200");
   const ok = { dimension: "status", value: "200", exclude: false };
   await assertShows(page, select(oracle.requests, { conditions: [get, ok] }));
   assert.deepEqual(await filtersOf(page), ['method == "GET"', "status == 200"]);
   assert.equal(await textOf(page, "objection"), "");
+  await page.close();
+});
+
+const filtersInAddress = (page) =>
+  new URLSearchParams(new URL(page.url()).hash.slice(1)).getAll("filter");
+
+test("values that never match are errors at the field, also when a filter is changed", async () => {
+  const { page } = await openLog();
+  await clickValue(page, "method", "GET");
+  const get = { dimension: "method", value: "GET", exclude: false };
+  await assertShows(page, select(oracle.requests, { conditions: [get] }));
+  await page.click(byId("filter-open"));
+  for (const [filter, problem] of [
+    ['status == "abc"', "status is a number; it cannot be compared with a string"],
+    ["status == 1000", "no request can match: status is a whole number from 0 to 999"],
+    ['status_class == "4x"', "no request can match: status_class is "],
+    ['address == "10.0.0.0/40"', "invalid network; write 10.0.0.0/8 or 2001:db8::/32"],
+  ]) {
+    await typeFilter(page, filter);
+    await page.waitForFunction(
+      (selector, text) => document.querySelector(selector).textContent.includes(text),
+      {},
+      byId("filter-problem"),
+      problem,
+    );
+    assert.equal(await page.$eval(byId("filter-text"), (input) => input.value), filter);
+    assert.deepEqual(await filtersOf(page), ['method == "GET"']);
+    assert.deepEqual(filtersInAddress(page), ['method == "GET"']);
+  }
+  await page.keyboard.press("Escape");
+  await page.click(`${byId("filter")} .chip-change`);
+  await typeFilter(page, "method == 5");
+  await page.waitForSelector(`${byId("filter-problem")}:not(:empty)`);
+  await typeFilter(page, 'method == "POST"');
+  const post = { dimension: "method", value: "POST", exclude: false };
+  await assertShows(page, select(oracle.requests, { conditions: [post] }));
+  assert.deepEqual(await filtersOf(page), ['method == "POST"'], "it is replaced");
+  await page.close();
+});
+
+test("a link with a filter that cannot be applied shows the whole log and says why", async () => {
+  const fragment = new URLSearchParams({ filter: 'status == "abc"' });
+  const { page } = await openLog(`#${fragment}`);
+  await page.waitForSelector(`${byId("objection")}:not(:empty)`);
+  assert.match(await textOf(page, "objection"), /^The filter status == "abc" was not applied\. /);
+  await assertShows(page, oracle.requests);
+  assert.deepEqual([await filtersOf(page), filtersInAddress(page)], [[], []]);
+  await page.close();
+});
+
+test("wildcards and networks select values in typed filters and in links", async () => {
+  const address = top(oracle.requests, "address").top.find(({ value }) => value.includes(":"));
+  const start = address.value.split(":").slice(0, 2).join(":");
+  const end = top(oracle.requests, "path").top[0].value.slice(-2);
+  const filters = [`address == "${start}::/32"`, `path == "*${end}"`];
+  const fragment = new URLSearchParams({ filter: filters[0] });
+  const { page } = await openLog(`#${fragment}`);
+  const network = { dimension: "address", value: `${start}:*`, exclude: false };
+  await assertShows(page, select(oracle.requests, { conditions: [network] }));
+  await page.click(byId("filter-open"));
+  await typeFilter(page, filters[1]);
+  const path = { dimension: "path", value: `*${end}`, exclude: false };
+  await assertShows(page, select(oracle.requests, { conditions: [network, path] }));
+  assert.deepEqual(filtersInAddress(page), filters);
+  await page.close();
+});
+
+test("a log that is too large to be filtered says so before a filter is chosen", async (t) => {
+  const small = await startServer({
+    flags: ["--set", "logs.columns_bytes_max=100000", "--set", "logs.spill_bytes_max=0"],
+  });
+  t.after(() => small.stop());
+  const { page } = await openPage(
+    chromium.browser,
+    `${small.url}/logs#${new URLSearchParams({ filter: "status == 404" })}`,
+  );
+  await chooseFile(page, log.path);
+  await waitForState(page, "finished", "failed");
+  await page.waitForSelector(`${byId("filters-off")}:not(:empty)`);
+  assert.match(await textOf(page, "filters-off"), /^Filters are unavailable: .* 100000 bytes /);
+  assert.match(await textOf(page, "objection"), /^The filter status == 404 was not applied\. /);
+  await assertShows(page, oracle.requests);
+  await clickValue(page, "method", "GET");
+  assert.match(await textOf(page, "objection"), /^The filter method == "GET" was not applied\. /);
+  assert.deepEqual([await filtersOf(page), filtersInAddress(page)], [[], []]);
+  await assertShows(page, oracle.requests);
+  await page.close();
+});
+
+test("a log that is larger than memory is filtered from a temporary file", async (t) => {
+  const spilling = await startServer({ flags: ["--set", "logs.columns_bytes_max=400000"] });
+  t.after(() => spilling.stop());
+  const { page } = await openPage(chromium.browser, `${spilling.url}/logs`);
+  await chooseFile(page, log.path);
+  await waitForState(page, "finished", "failed");
+  const [status] = top(oracle.requests, "status").top;
+  await clickValue(page, "status", status.value);
+  const only = { dimension: "status", value: status.value, exclude: false };
+  await assertShows(page, select(oracle.requests, { conditions: [only] }));
   await page.close();
 });
 

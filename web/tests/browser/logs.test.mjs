@@ -19,6 +19,7 @@ import {
   startServer,
   tabTo,
   temporaryFolder,
+  rowsOf,
   textOf,
   waitForState,
   waitUntilUnderWay,
@@ -226,7 +227,7 @@ test("lines are shown as text, not as markup", async () => {
   await page.close();
 });
 
-test("cancelling ends the upload on the page and on the server", async (t) => {
+test("after cancelling, what was read can be filtered until the page is closed", async (t) => {
   const path = await writeLargeLog(folder.path, log.path, LARGE_BYTES);
   const gate = await startGate(server.url);
   t.after(() => gate.stop());
@@ -240,8 +241,35 @@ test("cancelling ends the upload on the page and on the server", async (t) => {
   await waitForState(page, "cancelled");
   assert.match(await textOf(page, "time-left"), /^cancelled after /);
   gate.open();
+  // The figures of what the server has read are final once the address can be filtered.
+  await page.$eval(`${byId("method-rows")} .value-name`, (button) => button.click());
+  await page.waitForSelector('body[data-filtering="off"]');
+  assert.equal(await page.$$eval(byId("filter"), (chips) => chips.length), 1);
+  const [shown, [first]] = [await figure(page, "requests"), await rowsOf(page, "method")];
+  assert.deepEqual([first.cells[1], (await rowsOf(page, "method")).length], [shown, 1]);
+  assert.equal(await textOf(page, "objection"), "");
+  await page.close();
   await waitForUploads(overview.page, 0);
   await overview.page.close();
+});
+
+test("after the server has dropped a log, a filter is refused with the reason", async (t) => {
+  const brief = await startServer({ flags: ["--set", "logs.idle_s=1"] });
+  t.after(() => brief.stop());
+  const { page } = await openPage(chromium.browser, `${brief.url}/logs`);
+  await chooseFile(page, log.path);
+  await waitForState(page, "finished", "failed");
+  const whole = await figure(page, "requests");
+  await page.waitForSelector(`${byId("trouble")}:not([hidden])`);
+  await page.$eval(`${byId("method-rows")} .value-name`, (button) => button.click());
+  await page.waitForSelector(`${byId("objection")}:not(:empty)`);
+  assert.match(
+    await textOf(page, "objection"),
+    /^The filter method == "\w+" was not applied. The server no longer keeps this log; /,
+  );
+  assert.equal(await page.$$eval(byId("filter"), (chips) => chips.length), 0);
+  assert.equal(await page.evaluate(() => location.hash), "");
+  assert.equal(await figure(page, "requests"), whole);
   await page.close();
 });
 

@@ -177,6 +177,35 @@ test("cancelling tells the server and stops sending", async () => {
   assert.equal(socket.bytes, bytes);
 });
 
+test("stopping keeps the session for queries, also after its connection was lost", async () => {
+  const { socket, upload, listener } = begin(100);
+  socket.open();
+  socket.say({ ...READY, window_bytes: 10 });
+  await rest();
+  upload.stop();
+  assert.deepEqual(socket.texts.at(-1), { type: "stop" });
+  const { bytes } = socket;
+  socket.say({ type: "ack", bytes: 10 });
+  await rest();
+  assert.equal(socket.bytes, bytes, "nothing more is sent");
+  socket.say({ type: "snapshot", final: true, summary: SUMMARY });
+  assert.deepEqual(listener.snapshots, [[SUMMARY, true]]);
+  const question = {
+    type: "query",
+    seq: 1,
+    query: { from: null, until: null, filters: [] },
+  } as const;
+  upload.ask(question);
+  assert.deepEqual(socket.texts.at(-1), question);
+  upload.cancel();
+});
+
+test("stopping before the server is ready ends the session", async () => {
+  const { upload } = begin(100);
+  upload.stop();
+  assert.deepEqual(await upload.ended, { kind: "cancelled", acknowledged: 0 });
+});
+
 test("a connection that never opens is unreachable", async () => {
   const { socket, upload } = begin(3);
   socket.drop();

@@ -74,6 +74,13 @@ export const SUMMARY: Summary = {
     ],
     by_errors: [],
   },
-  filterable: { requests: 3, bytes: 96, bytes_max: 1_000, complete: true, since: null },
+  filterable: {
+    requests: 3,
+    bytes: 96,
+    bytes_max: 1_000,
+    complete: true,
+    since: null,
+    refusal: null,
+  },
   rows_kept: { lines: 4, bytes: 400, bytes_max: 1_000, complete: true },
 };

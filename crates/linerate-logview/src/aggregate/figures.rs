@@ -17,7 +17,7 @@ use crate::format::{Reason, Record};
 use crate::query::{Query, QueryError, Rows};
 use crate::store::{ADDRESS, AGENT, HOST, METHOD, Row, TEXTS};
 use crate::store::{LineStore, Store};
-use crate::summary::Summary;
+use crate::summary::{Filterable, Summary};
 
 /// The most lines that are returned at once: more than a page shows.
 const ROWS_MAX: usize = 1_000;
@@ -53,7 +53,11 @@ impl Figures {
             bots: BotNames::new(),
             countries: limits.countries.clone().map(CountryCodes::new),
             tallies: Tallies::new(Timeline::new(limits.timeline_buckets_max)),
-            store: Store::new(limits.column_bytes_max, limits.columns_age),
+            store: Store::new(
+                limits.column_bytes_max,
+                limits.columns_age,
+                limits.spill.clone(),
+            ),
             lines: LineStore::new(limits.line_bytes_sum_max),
             limits,
             fresh: Vec::new(),
@@ -141,7 +145,8 @@ impl Figures {
                 tallies.count_all(&fresh);
                 fresh.clear();
             }
-        });
+        })
+        .map_err(QueryError::SpillUnreadable)?;
         tallies.count_all(&fresh);
         Ok(self.report(&tallies, query.top_max))
     }
@@ -170,7 +175,8 @@ impl Figures {
                 wanted.push(request);
             }
             total += 1;
-        });
+        })
+        .map_err(QueryError::SpillUnreadable)?;
         let rows = self
             .lines
             .rows(&wanted, |line| excerpt(line, ROW_CHARS_MAX));
@@ -239,14 +245,23 @@ impl Figures {
             let others = self.tallies.by_code[text].get(OTHER as usize);
             others.is_some_and(|tally| tally.requests > 0)
         })?;
-        match self.store.overflown_at() {
+        match self.refusal() {
             None => Ok(filter),
-            Some(requests_kept) => Err(QueryError::ColumnsFull {
-                requests: self.requests(),
-                requests_kept,
-                bytes_max: self.store.bytes_max(),
-            }),
+            Some(error) => Err(error),
         }
+    }
+
+    /// Returns why no query can be answered, or `None` if that is possible.
+    pub(super) fn refusal(&self) -> Option<QueryError> {
+        let overflow = self.store.overflow()?;
+        Some(match overflow.spill.clone() {
+            Some(reason) => QueryError::SpillFull { reason },
+            None => QueryError::ColumnsFull {
+                requests: self.requests(),
+                requests_kept: overflow.requests,
+                bytes_max: self.store.bytes_max(),
+            },
+        })
     }
 
     /// Returns an empty timeline, with finer buckets if the filter covers a short time.
@@ -307,7 +322,10 @@ impl Figures {
             latency: tallies.durations.summary(),
             error_paths: report.error_paths(),
             firewall: report.firewall(),
-            filterable: self.store.summary(),
+            filterable: Filterable {
+                refusal: self.refusal().map(|error| error.to_string()),
+                ..self.store.summary()
+            },
             rows_kept: self.lines.summary(self.requests()),
             panels,
         }

@@ -1,6 +1,9 @@
 //! The limits on what is kept of a log.
 
+use std::sync::Arc;
+
 use crate::countries::Countries;
+use crate::spill::SpillSpace;
 
 /// The limits of an [`Aggregator`](super::Aggregator).
 ///
@@ -39,9 +42,11 @@ pub struct Limits {
     /// The most bytes of the columns that answer queries, 40 MiB: about ten bytes for each request
     /// in a log of one gigabyte.
     pub column_bytes_max: usize,
+    /// Disk space for the columns that do not fit into memory. Defaults to `None`, so that queries
+    /// are refused once memory does not suffice. Not used with `columns_age`.
+    pub spill: Option<Arc<SpillSpace>>,
     /// True if the oldest requests are dropped for the newest when the columns are full, as is
-    /// right for a log that never ends. Otherwise queries are refused from then on. Defaults to
-    /// false.
+    /// right for a log that never ends. Defaults to false.
     pub columns_age: bool,
     /// The most bytes of the lines themselves, compressed. Defaults to 0, so that no lines are
     /// kept.
@@ -136,6 +141,7 @@ impl Default for Limits {
             methods_max: 32,
             timeline_buckets_max: 2_880,
             column_bytes_max: 40 << 20,
+            spill: None,
             columns_age: false,
             line_bytes_sum_max: 0,
             samples_max: 5,

@@ -1,20 +1,30 @@
 //! Scans the requests that a query selects.
 
 use super::filter::{Filter, Test};
-use crate::store::Row;
-use crate::store::{Block, COLUMNS, Store};
+use crate::spill::SpillError;
+use crate::store::{Block, COLUMNS, Row, Store};
 
 /// Calls `each` with every selected request and its number among all requests, from 0.
-pub(super) fn scan(store: &Store, filter: &Filter, mut each: impl FnMut(u64, &Row)) {
+///
+/// # Errors
+/// Returns an error if requests are in a file that cannot be read.
+pub(super) fn scan(
+    store: &Store,
+    filter: &Filter,
+    mut each: impl FnMut(u64, &Row),
+) -> Result<(), SpillError> {
     let mut lists = ScanBuffers::default();
     let mut before = store.aged();
     for block in store.blocks() {
+        let rows = block.rows() as u64;
         if may_have_any(&block, filter) {
+            let block = store.load(block)?;
             lists.choose(&block, filter);
             lists.for_each(&block, |at, row| each(before + u64::from(at), row));
         }
-        before += block.rows() as u64;
+        before += rows;
     }
+    Ok(())
 }
 
 /// Returns false if the column headers prove that no request of the block is selected.

@@ -7,6 +7,7 @@ use linerate_filter::{
     tree::{Comparison, Literal, Node, Path, Segment},
 };
 
+use super::constants::Constants;
 use super::encoding;
 use super::error::{FilterError, FilterProblem, QueryError};
 use super::field::Field;
@@ -266,16 +267,14 @@ fn compare(
         }
         Operand::Field(column, field) if field.is_number() => {
             let number = of_number(column, field, constant)?;
-            Ok(Condition::Number(
-                field,
-                of_column(field, comparison, number),
-            ))
+            let numbers = possible(column, field, of_column(field, comparison, number))?;
+            Ok(Condition::Number(field, numbers))
         }
         Operand::Field(column, field) => {
             let text = of_text(column, field, constant)?;
             Ok(match comparison {
                 Comparison::Equal | Comparison::NotEqual => {
-                    let values = Values::OneOf([text.into()].into());
+                    let values = Values::OneOf(constants(column, field, [text])?);
                     text_condition(field, values, comparison == Comparison::NotEqual)
                 }
                 comparison => {
@@ -305,7 +304,7 @@ fn is_in(value: Operand<'_>, list: &[Literal], negated: bool) -> Result<Conditio
         Operand::Field(column, field) if field.is_number() => {
             let equal = list.iter().map(|literal| {
                 let number = of_number(column, field, literal)?;
-                Ok(of_column(field, Comparison::Equal, number))
+                possible(column, field, of_column(field, Comparison::Equal, number))
             });
             // Combine them all at once, because a list may have thousands of numbers.
             let equal = Ranges::of_all(equal.collect::<Result<Vec<_>, _>>()?);
@@ -318,8 +317,8 @@ fn is_in(value: Operand<'_>, list: &[Literal], negated: bool) -> Result<Conditio
         }
         Operand::Field(column, field) => {
             let texts = list.iter().map(|it| of_text(column, field, it));
-            let texts = texts.map(|text| Ok(text?.into()));
-            let values = Values::OneOf(texts.collect::<Result<_, _>>()?);
+            let texts = texts.collect::<Result<Vec<_>, _>>()?;
+            let values = Values::OneOf(constants(column, field, texts)?);
             Ok(text_condition(field, values, negated))
         }
         other => {
@@ -336,6 +335,23 @@ const LOWEST: Number = Number::Int(i64::MIN);
 fn of_column(field: Field, comparison: Comparison, than: Number) -> Ranges {
     let (values, number) = encoding::numbers(field);
     Ranges::of(comparison, than, values, number)
+}
+
+/// Returns the numbers, or an error if there are none, because a filter that never matches is a
+/// mistake.
+fn possible(column: usize, field: Field, numbers: Ranges) -> Result<Ranges, ColumnProblem> {
+    match numbers.is_empty() {
+        true => Err((column, FilterProblem::NeverTrue { field })),
+        false => Ok(numbers),
+    }
+}
+
+fn constants<'t>(
+    column: usize,
+    field: Field,
+    texts: impl IntoIterator<Item = &'t str>,
+) -> Result<Constants, ColumnProblem> {
+    Constants::parse(field, texts).map_err(|problem| (column, problem))
 }
 
 fn text_condition(field: Field, values: Values, negated: bool) -> Condition {
@@ -496,6 +512,30 @@ mod tests {
                 "column 5: every request has path; write path != \"\"",
             ),
             ("has(data.status)", "column 5: every request has status"),
+            (
+                "status == 1000",
+                "column 1: no request can match: status is a whole number from 0 to 999",
+            ),
+            (
+                "true && !(status <= 999)",
+                "column 11: no request can match: status is",
+            ),
+            (
+                "bytes_sent in [5, 1.5]",
+                "column 1: no request can match: bytes_sent is a whole number from 0",
+            ),
+            (
+                "status_class == \"abc\"",
+                "column 1: no request can match: status_class is \"1xx\" to \"5xx\" or \"other\"",
+            ),
+            (
+                "country in [\"DE\", \"fr\"]",
+                "column 1: no request can match: country is \"\" or an ISO 3166 code",
+            ),
+            (
+                "address != \"10.0.0.0/33\"",
+                "column 1: invalid network; write 10.0.0.0/8 or 2001:db8::/32",
+            ),
             (
                 "status == 200 && \"ä\" == path && 5",
                 "column 33: a value that is not compared",

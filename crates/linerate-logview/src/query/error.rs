@@ -4,6 +4,7 @@ use linerate_filter::Problem;
 use thiserror::Error;
 
 use super::Field;
+use crate::spill::SpillError;
 
 /// Why a query cannot be answered. The figures of the whole log are not affected.
 #[derive(Clone, Debug, Eq, Error, PartialEq)]
@@ -55,6 +56,15 @@ pub enum QueryError {
         /// The most bytes of the lines.
         bytes_max: usize,
     },
+    /// The log has more requests than fit into memory, and not enough disk space.
+    #[error("the log cannot be filtered: {reason}")]
+    SpillFull {
+        /// Why there is not enough space.
+        reason: SpillError,
+    },
+    /// The temporary file with the requests of the log cannot be read.
+    #[error("{0}")]
+    SpillUnreadable(SpillError),
     /// The filters have more comparisons than a query may have.
     #[error("the filters have {conditions} comparisons; at most {conditions_max} are allowed")]
     TooManyConditions {
@@ -104,6 +114,15 @@ pub enum FilterProblem {
         /// The field.
         field: Field,
     },
+    /// A field is compared with constants that none of its values equals or exceeds as required.
+    #[error("no request can match: {} is {}", field.name(), field.values())]
+    NeverTrue {
+        /// The field.
+        field: Field,
+    },
+    /// An address is compared with a text that has a slash but is not a network.
+    #[error("invalid network; write 10.0.0.0/8 or 2001:db8::/32")]
+    Network,
     /// A field of a field is used, but fields have no fields.
     #[error("{} is {} and has no fields", field.name(), field.kind())]
     NoFields {
@@ -173,6 +192,8 @@ impl QueryError {
             Self::Filter(_) => "bad_filter",
             Self::NoCountries => "no_countries",
             Self::NotToldApart { .. } => "not_told_apart",
+            Self::SpillFull { .. } => "columns_full",
+            Self::SpillUnreadable(_) => "columns_unreadable",
             Self::RowsFull { .. } => "rows_full",
             Self::RowsNotKept => "rows_not_kept",
             Self::TooManyConditions { .. } => "too_many_conditions",

@@ -86,6 +86,32 @@ impl Field {
         )
     }
 
+    /// Returns whether a request may have this value in a string field.
+    pub(super) fn may_equal(self, value: &str) -> bool {
+        match self {
+            Self::Country => {
+                value.is_empty()
+                    || (value.len() == 2 && value.bytes().all(|it| it.is_ascii_uppercase()))
+            }
+            Self::StatusClass => {
+                value == "other" || matches!(value.as_bytes(), [b'1'..=b'5', b'x', b'x'])
+            }
+            _ => true,
+        }
+    }
+
+    /// Returns a description of its possible values for error messages.
+    pub(super) fn values(self) -> &'static str {
+        match self {
+            Self::Country => "\"\" or an ISO 3166 code of two capital letters",
+            Self::Status => "a whole number from 0 to 999",
+            Self::StatusClass => "\"1xx\" to \"5xx\" or \"other\"",
+            Self::Time => "a whole number of seconds since 1970",
+            Self::BytesSent | Self::DurationUs => "a whole number from 0",
+            _ => "any string",
+        }
+    }
+
     /// Returns what error messages call its values.
     pub(super) fn kind(self) -> &'static str {
         match self.is_number() {

@@ -1,12 +1,12 @@
 //! Tests of string values.
 
-use std::{borrow::Cow, cmp::Ordering, collections::HashSet};
+use std::{borrow::Cow, cmp::Ordering};
 
 use linerate_filter::tree::{Comparison, TextTest};
 use memchr::memmem::Finder;
 
+use super::constants::Constants;
 use super::ranges::Ranges;
-use crate::excerpt::{VALUE_CHARS_MAX, text};
 
 /// Returns whether a value matches.
 type Test<'a> = Box<dyn Fn(&[u8]) -> bool + 'a>;
@@ -18,8 +18,8 @@ type Test<'a> = Box<dyn Fn(&[u8]) -> bool + 'a>;
 pub(crate) enum Values {
     /// The value has this order relative to the string. Never used for equality or inequality.
     Ordered(Comparison, Box<str>),
-    /// The value is one of these strings.
-    OneOf(HashSet<Box<str>>),
+    /// The value equals one of these constants.
+    OneOf(Constants),
     /// The value starts with, ends with or contains the string.
     Part(TextTest, Box<str>),
     /// The number of characters of the value is in these ranges.
@@ -31,9 +31,7 @@ impl Values {
     /// value that is displayed in altered form may match as well.
     pub(crate) fn literals(&self) -> Option<impl Iterator<Item = &[u8]>> {
         match self {
-            Self::OneOf(values) if !values.iter().any(|it| may_be_excerpt(it)) => {
-                Some(values.iter().map(|it| it.as_bytes()))
-            }
+            Self::OneOf(constants) => constants.literals(),
             _ => None,
         }
     }
@@ -41,13 +39,7 @@ impl Values {
     /// Returns a function that tests a value.
     pub(crate) fn test(&self) -> Test<'_> {
         match self {
-            Self::OneOf(values) => {
-                let has_excerpts = values.iter().any(|it| may_be_excerpt(it));
-                Box::new(move |value| {
-                    std::str::from_utf8(value).is_ok_and(|it| values.contains(it))
-                        || (has_excerpts && values.contains(&*text(value)))
-                })
-            }
+            Self::OneOf(constants) => Box::new(|value| constants.has(value)),
             Self::Ordered(comparison, than) => {
                 let (comparison, than) = (*comparison, than.as_bytes());
                 Box::new(move |value| holds(comparison, shown(value).as_bytes().cmp(than)))
@@ -82,12 +74,6 @@ fn shown(value: &[u8]) -> Cow<'_, str> {
     String::from_utf8_lossy(value)
 }
 
-/// Returns whether a string may be the displayed form of a value that cannot be displayed
-/// unaltered.
-fn may_be_excerpt(text: &str) -> bool {
-    text.contains(char::REPLACEMENT_CHARACTER) || text.chars().count() >= VALUE_CHARS_MAX
-}
-
 fn holds(comparison: Comparison, ordering: Ordering) -> bool {
     match comparison {
         Comparison::Equal => ordering.is_eq(),
@@ -103,10 +89,11 @@ fn holds(comparison: Comparison, ordering: Ordering) -> bool {
 mod tests {
     use linerate_filter::tree::TextTest;
 
-    use super::Values;
+    use super::{Constants, Values};
+    use crate::query::Field;
 
     fn one_of(text: &str) -> Values {
-        Values::OneOf([text.into()].into())
+        Values::OneOf(Constants::parse(Field::Path, [text]).unwrap())
     }
 
     #[test]

@@ -179,7 +179,7 @@ impl Viewer {
                 self.questions.push(Question::Figures { seq, query })
             }
             ClientMessage::Rows(wanted) => self.questions.push(Question::Rows(wanted)),
-            ClientMessage::Finish => Err(SessionError::NotStarted),
+            ClientMessage::Finish | ClientMessage::Stop => Err(SessionError::NotStarted),
             ClientMessage::Follow { .. }
             | ClientMessage::Resume { .. }
             | ClientMessage::Start(_) => Err(SessionError::SecondStart),

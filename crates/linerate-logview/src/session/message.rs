@@ -19,6 +19,7 @@ pub(super) enum ClientMessage {
     Resume { id: String },
     Rows(RowsRequest),
     Start(StartRequest),
+    Stop,
 }
 
 /// The lines that a client requests.

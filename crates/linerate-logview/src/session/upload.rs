@@ -24,7 +24,7 @@ pub(super) struct Upload {
     pub(super) acked: u64,
     /// When the first and the last snapshot were polled.
     pub(super) snapshots: Option<(Duration, Duration)>,
-    /// True once the client has sent `finish` and all bytes have arrived.
+    /// True once the client has sent `finish` and all bytes have arrived, or has sent `stop`.
     is_complete: bool,
     /// The format that the client named.
     format: Option<Format>,
@@ -106,11 +106,10 @@ impl Upload {
 
     /// Ends the upload. Fails if it is incomplete.
     pub(super) fn finish(&mut self, limits: &Limits) -> Result<(), SessionError> {
-        self.take(b"", usize::MAX, limits)
-            .or_else(|error| match error {
-                SessionError::AfterFinish => Ok(Progress::default()),
-                error => Err(error),
-            })?;
+        if self.is_complete {
+            return Ok(());
+        }
+        self.take(b"", usize::MAX, limits)?;
         let is_open_ended = |file: &message::File| file.size.is_none();
         if self.files.get(self.current).is_some_and(is_open_ended) {
             self.end_file(limits)?;
@@ -123,7 +122,18 @@ impl Upload {
         Ok(())
     }
 
-    /// Returns whether the upload was finished and is complete.
+    /// Ends the upload early: counts what has arrived, up to the last whole line.
+    pub(super) fn stop(&mut self) {
+        let log = &mut self.log;
+        if !self.is_complete && self.current < self.files.len() {
+            // Passes on what was held back to detect the format. A compressed file is always cut
+            // short, which is what the client wanted.
+            _ = self.input.handle_eof(|event| count(log, event));
+        }
+        self.is_complete = true;
+    }
+
+    /// Returns whether the upload has ended: it was finished and is complete, or it was stopped.
     pub(super) fn is_complete(&self) -> bool {
         self.is_complete
     }

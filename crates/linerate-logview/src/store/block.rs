@@ -54,8 +54,17 @@ pub(crate) struct Block {
     /// True if times never decrease. The column then stores the difference of each to the previous
     /// one.
     times_rise: bool,
-    /// The packed columns, one after the other.
+    /// The packed columns, one after the other. Empty if they are in a file.
     packed: Box<[u8]>,
+    /// Where they are, if they are in a file.
+    spilled: Option<Extent>,
+}
+
+/// A part of a file.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) struct Extent {
+    pub(crate) at: u64,
+    pub(crate) bytes: usize,
 }
 
 /// The position and the range of a column.
@@ -78,6 +87,7 @@ impl Block {
             rows: rows.len(),
             times_rise: rows.is_sorted_by_key(|row| row.time),
             packed: Box::default(),
+            spilled: None,
         };
         packed.clear();
         for text in 0..TEXTS.len() {
@@ -101,6 +111,31 @@ impl Block {
     /// Returns how many bytes of heap the block holds.
     pub(crate) fn bytes(&self) -> usize {
         self.packed.len()
+    }
+
+    /// Returns where the packed columns are, if they are in a file.
+    pub(crate) fn spilled(&self) -> Option<Extent> {
+        self.spilled
+    }
+
+    /// Returns the packed columns.
+    pub(crate) fn content(&self) -> &[u8] {
+        &self.packed
+    }
+
+    /// Drops the packed columns, which were written to a file at `at`.
+    pub(crate) fn unload(&mut self, at: u64) {
+        let bytes = std::mem::take(&mut self.packed).len();
+        self.spilled = Some(Extent { at, bytes });
+    }
+
+    /// Returns the block with the packed columns that were read from the file.
+    pub(crate) fn with_content(&self, packed: Box<[u8]>) -> Self {
+        Self {
+            packed,
+            spilled: None,
+            ..*self
+        }
     }
 
     pub(crate) fn column(&self, column: usize) -> &Column {

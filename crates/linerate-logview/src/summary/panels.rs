@@ -166,6 +166,8 @@ pub struct Filterable {
     /// dropped to make space for the newest. Queries then cover only the kept requests. `None` if
     /// queries cover all requests, or cannot be answered at all.
     pub since: Option<i64>,
+    /// Why queries cannot be answered; `None` if they can.
+    pub refusal: Option<String>,
 }
 
 /// What is kept of the lines themselves.

@@ -6,3 +6,4 @@ mod memory;
 mod odd_log;
 mod oracle;
 mod real_log;
+mod spilled;

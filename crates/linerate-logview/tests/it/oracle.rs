@@ -40,7 +40,12 @@ fn oracle(log: &[u8], query: &Value) -> Option<Value> {
 
 /// Reads a log in pieces.
 fn read(log: &[u8]) -> Aggregator {
-    let mut aggregator = Aggregator::new(Limits::default());
+    read_within(Limits::default(), log)
+}
+
+/// Reads a log in pieces, with other limits.
+pub(crate) fn read_within(limits: Limits, log: &[u8]) -> Aggregator {
+    let mut aggregator = Aggregator::new(limits);
     for piece in log.chunks(10_007) {
         aggregator.handle_input(piece);
     }
@@ -61,14 +66,24 @@ pub(crate) fn compare(log: &[u8]) {
 }
 
 /// Compares the figures of a query with those that the oracle computes for equivalent conditions.
-pub(crate) fn compare_chosen(log: &[u8], mut conditions: Value, filters: &[&str]) {
+pub(crate) fn compare_chosen(log: &[u8], conditions: Value, filters: &[&str]) {
+    compare_query(&read(log), log, conditions, filters);
+}
+
+/// Like [`compare_chosen`], for a log that has been read.
+pub(crate) fn compare_query(
+    read: &Aggregator,
+    log: &[u8],
+    mut conditions: Value,
+    filters: &[&str],
+) {
     let asked = Query {
         from: conditions["from"].as_i64(),
         until: conditions["until"].as_i64(),
         filters: filters.iter().map(|&it| it.to_owned()).collect(),
         ..Query::default()
     };
-    let found = read(log).figures(&asked).expect("all requests are kept");
+    let found = read.figures(&asked).expect("all requests are kept");
     conditions["bucket_seconds"] = found.timeline.bucket_seconds.into();
     let Some(expected) = oracle(log, &conditions) else {
         return;

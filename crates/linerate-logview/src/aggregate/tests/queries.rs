@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::aggregate::{Aggregator, Limits, bots};
 use crate::format::Format;
-use crate::query::{Query, QueryError};
+use crate::query::{FilterError, FilterProblem, Query, QueryError};
 use crate::summary::{Filterable, RowsKept, Summary};
 
 /// The format of the lines of these tests.
@@ -259,7 +259,14 @@ proptest! {
     ) {
         let chosen: Vec<_> = requests.iter().filter(|it| it.is_chosen(&query)).collect();
         let whole = log(&requests);
-        let mut found = whole.figures(&query).unwrap();
+        let found = whole.figures(&query);
+        // The language of publications does not know which values a field can have.
+        if let Err(QueryError::Filter(FilterError { problem, .. })) = &found
+            && matches!(problem, FilterProblem::NeverTrue { .. } | FilterProblem::Network)
+        {
+            return Ok(());
+        }
+        let mut found = found.unwrap();
         let rows = whole.rows(&query, 0, 1_000).unwrap();
         let lines = rows.rows.iter().map(|row| format!("{}\n", row.text));
         prop_assert_eq!(
