@@ -98,7 +98,9 @@ describe("one node", () => {
   test("a client that has missed more than the history holds is told", async () => {
     const client = await begin(server);
     await lose(client, async () => {
-      await Promise.all(Array.from({ length: 1_001 }, (_, number) => server.publish("news", number)));
+      await Promise.all(
+        Array.from({ length: 1_001 }, (_, number) => server.publish("news", number)),
+      );
     });
     assert.equal(client.socket.recovered, false);
     await server.publish("news", "live");

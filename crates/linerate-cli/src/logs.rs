@@ -116,8 +116,8 @@ impl View {
         Ok(report::report(&summary, layout))
     }
 
-    /// Returns the limits on what is kept. With filters, 64 MiB of columns are kept in memory, enough
-    /// for a log of about 1.5 GB, and the others in a file; without filters, none.
+    /// Returns the limits on what is kept. With filters, 64 MiB of columns are kept in memory,
+    /// enough for a log of about 1.5 GB, and the others in a file; without filters, none.
     fn limits(&self) -> Limits {
         const COLUMN_BYTES_MAX: usize = 64 << 20;
         let mut limits = Limits::default();

@@ -4,8 +4,8 @@
 //! and returns a [`summary::Summary`] on demand, either of all requests or of those that a
 //! [`query::Query`] selects. [`parallel::Pool`] does the same on several threads, and
 //! [`session::Session`] wraps it in the protocol that a web page speaks over one WebSocket. The
-//! crate uses no sockets or clocks: the caller reads, sends, and passes in the current time. The only
-//! files are those of a [`spill::SpillSpace`], if the caller provides one for large logs.
+//! crate uses no sockets or clocks: the caller reads, sends, and passes in the current time. The
+//! only files are those of a [`spill::SpillSpace`], if the caller provides one for large logs.
 //!
 //! For any input, memory stays within [`aggregate::Limits`], no line is dropped silently, and
 //! nothing panics. Every line is counted as a request, as blank, or as unparsed with its reason.

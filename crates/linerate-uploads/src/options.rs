@@ -89,7 +89,8 @@ impl LogsOptions {
         ]
     }
 
-    /// Returns the disk space for the requests of uploads, or `None` if nothing may be stored there.
+    /// Returns the disk space for the requests of uploads, or `None` if nothing may be stored
+    /// there.
     pub fn spill_space(&self) -> Option<SpillSpace> {
         let directory = self.spill_directory.clone();
         let directory = directory.unwrap_or_else(SpillSpace::default_directory);
