@@ -334,14 +334,15 @@ const FIREWALL = {
 
 class FirewallPanel implements Panel {
   readonly #order: keyof typeof FIREWALL;
+  readonly #note: HTMLElement;
   readonly #empty: HTMLElement;
   readonly #table: ValueTable;
 
   constructor(parent: HTMLElement, order: keyof typeof FIREWALL, choose: Choose) {
     this.#order = order;
-    const { title, note, columns } = FIREWALL[order];
+    const { title, columns } = FIREWALL[order];
     const made = card(parent, order === "by_rate" ? "by-rate" : "by-errors", title, 6);
-    setText(made.note, note);
+    this.#note = made.note;
     this.#empty = made.empty;
     const id = order === "by_rate" ? "by-rate-rows" : "by-errors-rows";
     this.#table = new ValueTable(made.table, id, [...columns], SHORT, choose);
@@ -351,6 +352,9 @@ class FirewallPanel implements Panel {
     const entries = shown?.summary.firewall[this.#order] ?? [];
     const rows = entries.map((entry) => this.#row(entry));
     this.#table.show(rows, shown?.filters ?? []);
+    const error = shown?.summary.firewall.error_max ?? 0;
+    const { note } = FIREWALL[this.#order];
+    setText(this.#note, error === 0 ? note : `${note} Peaks at most ${grouped(error)} too low.`);
     const why =
       this.#order === "by_rate"
         ? "The log format has no address."

@@ -110,7 +110,12 @@ export interface Summary {
   bots: { requests: number; bytes: number; top: ValueCount[] };
   latency: Latency | null;
   error_paths: Record<"4xx" | "5xx", ValueCount[]>;
-  firewall: { by_rate: FirewallEntry[]; by_errors: FirewallEntry[] };
+  firewall: {
+    by_rate: FirewallEntry[];
+    by_errors: FirewallEntry[];
+    /** By how many requests the peaks may be too low; 0 if they are exact. */
+    error_max: number;
+  };
   /** The part of the log that can be filtered. */
   filterable: {
     requests: number;
@@ -144,6 +149,7 @@ export function parseSummary(summary: Fields): Summary {
     firewall: {
       by_rate: summary.object("firewall").objects("by_rate").map(parseFirewallEntry),
       by_errors: summary.object("firewall").objects("by_errors").map(parseFirewallEntry),
+      error_max: summary.object("firewall").count("error_max"),
     },
     filterable: {
       requests: summary.object("filterable").count("requests"),

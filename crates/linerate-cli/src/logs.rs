@@ -120,7 +120,10 @@ impl View {
     /// enough for a log of about 1.5 GB, and the others in a file; without filters, none.
     fn limits(&self) -> Limits {
         const COLUMN_BYTES_MAX: usize = 64 << 20;
+        /// Enough for the addresses of several servers in a day, 48 MiB.
+        const MINUTES_MAX: usize = 4 << 20;
         let mut limits = Limits::default();
+        limits.minutes_max = MINUTES_MAX;
         limits.column_bytes_max = self.query.as_ref().map_or(0, |_| COLUMN_BYTES_MAX);
         limits.spill = Some(self.spill.clone());
         limits.top_max = limits.top_max.max(self.rows_max);

@@ -12,7 +12,7 @@ mod filter;
 mod latency;
 mod limits;
 mod overflow;
-mod peak;
+mod peaks;
 mod ranking;
 mod report;
 mod samples;

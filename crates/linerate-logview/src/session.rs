@@ -87,7 +87,7 @@ const SNAPSHOT_INTERVAL_MAX: Duration = Duration::from_secs(1);
 /// The most heap, in bytes, that the largest reply to a query takes to build.
 const ANSWER_WORK_BYTES: usize = 64 << 20;
 /// The most heap, in bytes, that a snapshot takes to build.
-const SNAPSHOT_WORK_BYTES: usize = 4 << 20;
+const SNAPSHOT_WORK_BYTES: usize = 8 << 20;
 
 /// How a session ended.
 #[derive(Clone, Debug, Eq, PartialEq)]

@@ -212,6 +212,7 @@ def firewall(requests):
     return {
         "by_rate": top(lambda address: peaks[address][0]),
         "by_errors": top(lambda address: sums[address][2]),
+        "error_max": 0,
     }
 
 

@@ -73,6 +73,7 @@ export const SUMMARY: Summary = {
       { value: "192.0.2.7", peak_per_minute: 2, peak_at: 1_611_280_020, requests: 2, errors: 1 },
     ],
     by_errors: [],
+    error_max: 0,
   },
   filterable: {
     requests: 3,

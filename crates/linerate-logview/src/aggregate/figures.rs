@@ -52,7 +52,10 @@ impl Figures {
             dictionaries: Dictionaries::new(&limits),
             bots: BotNames::new(),
             countries: limits.countries.clone().map(CountryCodes::new),
-            tallies: Tallies::new(Timeline::new(limits.timeline_buckets_max)),
+            tallies: Tallies::new(
+                Timeline::new(limits.timeline_buckets_max),
+                limits.minutes_max,
+            ),
             store: Store::new(
                 limits.column_bytes_max,
                 limits.columns_age,
@@ -137,7 +140,7 @@ impl Figures {
     /// Returns the figures of the requests that a query selects.
     pub(super) fn selection(&self, query: &Query) -> Result<Summary, QueryError> {
         let filter = self.filter(query)?;
-        let mut tallies = Tallies::new(self.timeline_of(&filter));
+        let mut tallies = Tallies::new(self.timeline_of(&filter), self.limits.minutes_max);
         let mut fresh = Vec::with_capacity(FRESH_MAX);
         scan(&self.store, &filter, |_, row| {
             fresh.push(*row);

@@ -37,6 +37,10 @@ pub struct Limits {
     pub host_bytes_max: usize,
     /// The most distinct methods that are tracked, 32: the nine of HTTP and those of WebDAV.
     pub methods_max: usize,
+    /// The most minutes of addresses, 131,072, to which requests that arrive later can be added. With
+    /// more, the busiest minutes of addresses whose requests are not in the order of time may be
+    /// too low, and [`Firewall::error_max`](crate::summary::Firewall::error_max) says by how much.
+    pub minutes_max: usize,
     /// The most buckets of the timeline, 2,880: two days of minutes.
     pub timeline_buckets_max: usize,
     /// The most bytes of the columns that answer queries, 40 MiB: about ten bytes for each request
@@ -83,8 +87,8 @@ impl Limits {
     }
 
     /// Returns the limits on the number and the bytes of names, for all dimensions in which a log
-    /// may have any number of values.
-    fn names_mut(&mut self) -> [&mut usize; 10] {
+    /// may have any number of values, and on the minutes of addresses.
+    fn names_mut(&mut self) -> [&mut usize; 11] {
         [
             &mut self.addresses_max,
             &mut self.address_bytes_max,
@@ -96,11 +100,14 @@ impl Limits {
             &mut self.referrer_bytes_max,
             &mut self.hosts_max,
             &mut self.host_bytes_max,
+            &mut self.minutes_max,
         ]
     }
 
     /// Returns approximately how many bytes of heap names and their counters use at most.
     pub(crate) fn names_bytes_max(&self) -> usize {
+        /// A minute of an address.
+        const MINUTE_BYTES: usize = 12;
         /// A value in a table, its end, its tally, and the additional data of an address.
         const VALUE_BYTES: usize = 96;
         let values = [
@@ -120,7 +127,9 @@ impl Limits {
         ];
         let values = values.into_iter().fold(0, usize::saturating_add);
         let bytes = bytes.into_iter().fold(0, usize::saturating_add);
-        bytes.saturating_add(values.saturating_mul(VALUE_BYTES))
+        bytes
+            .saturating_add(values.saturating_mul(VALUE_BYTES))
+            .saturating_add(self.minutes_max.saturating_mul(MINUTE_BYTES))
     }
 }
 
@@ -139,6 +148,7 @@ impl Default for Limits {
             hosts_max: 1_024,
             host_bytes_max: 64 << 10,
             methods_max: 32,
+            minutes_max: 131_072,
             timeline_buckets_max: 2_880,
             column_bytes_max: 40 << 20,
             spill: None,

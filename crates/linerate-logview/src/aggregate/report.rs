@@ -61,23 +61,23 @@ impl<'a> Report<'a> {
     }
 
     pub(super) fn firewall(self) -> Firewall {
-        let (tallies, peaks) = (&self.tallies.by_code[ADDRESS], &self.tallies.peaks);
+        let (tallies, peaks) = (&self.tallies.by_code[ADDRESS], self.tallies.peaks.list());
         let names = self.dictionaries.of(ADDRESS);
-        let addresses = || (FIRST..).zip(tallies.iter().zip(peaks).skip(FIRST as usize));
+        let addresses = || (FIRST..).zip(tallies.iter().zip(&peaks).skip(FIRST as usize));
         let suspects = |by_rate: bool| {
             let candidates = addresses().map(|(code, (tally, peak))| {
                 let count = if by_rate {
-                    peak.most().0
+                    peak.requests
                 } else {
                     tally.errors()
                 };
-                (count, names.value(code), (tally, peak.most()))
+                (count, names.value(code), (tally, peak))
             });
             let top = highest(self.top_max, candidates).into_iter();
             top.map(|(_, value, (tally, peak))| Suspect {
                 value: text(value),
-                peak_per_minute: peak.0,
-                peak_at: peak.1,
+                peak_per_minute: peak.requests,
+                peak_at: peak.at,
                 requests: tally.requests,
                 errors: tally.errors(),
             })
@@ -86,6 +86,7 @@ impl<'a> Report<'a> {
         Firewall {
             by_rate: suspects(true),
             by_errors: suspects(false),
+            error_max: self.tallies.peaks.error_max(),
         }
     }
 

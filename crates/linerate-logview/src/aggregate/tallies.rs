@@ -4,7 +4,7 @@ use super::counts::Statuses;
 use super::dictionary::OTHER;
 use super::latency::Durations;
 use super::overflow::Overflow;
-use super::peak::Peak;
+use super::peaks::Peaks;
 use super::tally::Tally;
 use super::timeline::Timeline;
 use crate::store::{ADDRESS, METHOD, PATH, Row, TEXTS};
@@ -17,8 +17,7 @@ pub(super) struct Tallies {
     pub(super) requests_without_path: u64,
     /// For each dimension and code.
     pub(super) by_code: [Vec<Tally>; TEXTS.len()],
-    /// For each address.
-    pub(super) peaks: Vec<Peak>,
+    pub(super) peaks: Peaks,
     pub(super) statuses: Statuses,
     pub(super) timeline: Timeline,
     pub(super) durations: Durations,
@@ -27,13 +26,14 @@ pub(super) struct Tallies {
 }
 
 impl Tallies {
-    pub(super) fn new(timeline: Timeline) -> Self {
+    /// Creates counters that are zero. `minutes_max` is the length of the list of [`Peaks`].
+    pub(super) fn new(timeline: Timeline, minutes_max: usize) -> Self {
         Self {
             requests: 0,
             bytes_sent: 0,
             requests_without_path: 0,
             by_code: Default::default(),
-            peaks: Vec::new(),
+            peaks: Peaks::new(minutes_max),
             statuses: Statuses::new(),
             timeline,
             durations: Durations::default(),
@@ -57,7 +57,7 @@ impl Tallies {
         self.timeline.count_all(rows);
         self.count_codes(rows, &all);
         for row in rows {
-            at(&mut self.peaks, row.codes[ADDRESS]).count(row.time);
+            self.peaks.count(row.codes[ADDRESS], row.time);
         }
     }
 
@@ -96,7 +96,7 @@ impl Tallies {
             .map(|tallies| tallies.capacity() * size_of::<Tally>())
             .chain(overflows.map(|overflow| overflow.memory_bytes()))
             .sum::<usize>()
-            + self.peaks.capacity() * size_of::<Peak>()
+            + self.peaks.memory_bytes()
             + self.timeline.memory_bytes()
             + self.durations.memory_bytes()
     }
@@ -111,7 +111,7 @@ fn only(mut codes: impl Iterator<Item = u32>) -> Option<u32> {
 
 /// Returns the counter of a code. Adds it if it is new.
 #[inline]
-fn at<T: Clone + Default>(list: &mut Vec<T>, code: u32) -> &mut T {
+pub(super) fn at<T: Clone + Default>(list: &mut Vec<T>, code: u32) -> &mut T {
     let at = code as usize;
     if at >= list.len() {
         grow(list, at);

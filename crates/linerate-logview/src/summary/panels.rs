@@ -108,6 +108,9 @@ pub struct Firewall {
     pub by_rate: Vec<Suspect>,
     /// Ranked by requests with a status of 400 to 599.
     pub by_errors: Vec<Suspect>,
+    /// The most requests by which the busiest minute of any address, listed or not, may be too low.
+    /// 0 if all are exact, as they are for any log in the order of time.
+    pub error_max: u64,
 }
 
 /// An address and its behaviour.
@@ -116,8 +119,8 @@ pub struct Firewall {
 pub struct Suspect {
     /// The address.
     pub value: String,
-    /// The most requests within one clock minute. A line that is written more than a minute late is
-    /// not counted in its minute.
+    /// The most requests within one clock minute, whatever the order of the lines; a lower bound if
+    /// [`Firewall::error_max`] is not 0.
     pub peak_per_minute: u64,
     /// When that minute began, in seconds since 1970-01-01 UTC.
     pub peak_at: i64,

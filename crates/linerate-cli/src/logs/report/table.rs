@@ -48,7 +48,14 @@ impl Report {
     }
 
     pub(super) fn firewall(&mut self, firewall: &Firewall) {
-        self.suspects("Addresses by busiest minute", &firewall.by_rate);
+        let mut title = "Addresses by busiest minute".to_owned();
+        if firewall.error_max > 0 {
+            title += &format!(
+                ", counts may be up to {} too low",
+                grouped(firewall.error_max)
+            );
+        }
+        self.suspects(&title, &firewall.by_rate);
         self.suspects("Addresses by errors", &firewall.by_errors);
     }
 

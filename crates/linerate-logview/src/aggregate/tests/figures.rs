@@ -123,3 +123,20 @@ fn json_has_the_names_and_shapes_that_the_page_reads() {
     assert_eq!(json["timeline"]["classes"]["2xx"][3], 1);
     assert_eq!(json["timeline"]["start"], 1_611_280_020);
 }
+
+#[test]
+fn files_of_the_same_time_have_common_busiest_minutes() {
+    let file = |requests: usize| {
+        (0..60).map(move |minute| {
+            let line = format!(
+                "192.0.2.7 - - [22/Jan/2021:01:{minute:02}:05 +0000] \"GET / HTTP/1.1\" 200 1\n"
+            );
+            line.repeat(if minute == 30 { requests } else { 1 })
+        })
+    };
+    let log: String = file(5).chain(file(7)).collect();
+    let firewall = figures(log.as_bytes()).firewall;
+    let busiest = &firewall.by_rate[0];
+    assert_eq!((busiest.peak_per_minute, firewall.error_max), (12, 0));
+    assert_eq!(busiest.peak_at % 3_600, 30 * 60);
+}
