@@ -98,14 +98,16 @@ pub struct UnparsedSample {
 }
 
 /// The requests over time, stacked by class of status.
+///
+/// In the figures of a query, it covers the period of the query, or the whole log if the query has
+/// none, with zeros where no request is selected.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Timeline {
     /// When the first bucket begins, in seconds since 1970-01-01 UTC: a multiple of
     /// `bucket_seconds`. `None` while there are no requests.
     pub start: Option<i64>,
-    /// The length of a bucket: 60 × 2^n seconds, or 1, 5 or 15 × 2^n in the figures of a query for
-    /// a short time range. It grows with the span of the log.
+    /// The length of a bucket: 1, 5, 15 or 60 × 2^n seconds. It grows with the span of the log.
     pub bucket_seconds: u64,
     /// The requests per bucket for each class of status. All lists have the same length.
     pub classes: BTreeMap<&'static str, Vec<u64>>,
@@ -116,6 +118,7 @@ pub struct Timeline {
     pub by_method: BTreeMap<String, Vec<u64>>,
     /// The requests per bucket for each of the most frequent hosts, and `(other)`.
     pub by_host: BTreeMap<String, Vec<u64>>,
-    /// The requests whose times are too far from the others to be drawn together with them.
+    /// The requests that the lists leave out: the few whose times are so far from all others that
+    /// the time between them would take a third of the axis, and those that are decades apart.
     pub outside: u64,
 }

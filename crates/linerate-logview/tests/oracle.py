@@ -216,8 +216,19 @@ def firewall(requests):
     }
 
 
-def timeline(requests, seconds):
-    times = [request["time"] for request in requests]
+def period(parsed, query):
+    """The first and the last second of the log, within the period of the query."""
+    times = [request["time"] for request in parsed if request]
+    first, last = min(times), max(times)
+    if query.get("from") is not None:
+        first = max(first, query["from"])
+    if query.get("until") is not None:
+        last = min(last, query["until"] - 1)
+    return [first, last]
+
+
+def timeline(requests, seconds, period):
+    times = [request["time"] for request in requests] + period
     span = range(min(times) // seconds, max(times) // seconds + 1)
     buckets = collections.Counter()
     for request in requests:
@@ -271,7 +282,7 @@ def main():
         "top_paths": [[it["value"], it["requests"]] for it in panels["path"]["top"]],
         "first_time": min(request["time"] for request in requests),
         "last_time": max(request["time"] for request in requests),
-        "timeline": timeline(requests, query.get("bucket_seconds", 60)),
+        "timeline": timeline(requests, query["bucket_seconds"], period(parsed, query)),
         "panels": panels,
         "bots": bots(requests),
         "latency": None,
@@ -279,9 +290,8 @@ def main():
             name: error_paths(requests, name.encode()) for name in ["4xx", "5xx"]
         },
         "approximate": False,
+        "firewall": firewall(requests),
     }
-    if all(a["time"] <= b["time"] for a, b in zip(requests, requests[1:])):
-        figures["firewall"] = firewall(requests)
     json.dump(figures, sys.stdout)
 
 

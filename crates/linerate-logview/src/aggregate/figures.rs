@@ -267,18 +267,15 @@ impl Figures {
         })
     }
 
-    /// Returns an empty timeline, with finer buckets if the filter covers a short time.
+    /// Returns an empty timeline of the time that the filter covers, so that the requests it selects
+    /// are shown where they are in the log.
     fn timeline_of(&self, filter: &Filter) -> Timeline {
         let buckets_max = self.limits.timeline_buckets_max;
         let timeline = &self.tallies.timeline;
-        let (Some(first), Some(last)) = (timeline.first_time(), timeline.last_time()) else {
-            return Timeline::new(buckets_max);
-        };
-        if (filter.from, filter.last) == (i64::MIN, i64::MAX) {
-            return Timeline::new(buckets_max);
+        match timeline.span_between(filter.from, filter.last) {
+            Some(span) => Timeline::of_span(buckets_max, span),
+            None => Timeline::new(buckets_max),
         }
-        let (first, last) = (filter.from.max(first), filter.last.min(last));
-        Timeline::for_span(buckets_max, last.saturating_sub(first))
     }
 
     fn report(&self, tallies: &Tallies, top_max: usize) -> Summary {

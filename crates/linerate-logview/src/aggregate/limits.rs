@@ -41,7 +41,8 @@ pub struct Limits {
     /// more, the busiest minutes of addresses whose requests are not in the order of time may be
     /// too low, and [`Firewall::error_max`](crate::summary::Firewall::error_max) says by how much.
     pub minutes_max: usize,
-    /// The most buckets of the timeline, 2,880: two days of minutes.
+    /// The most buckets of the timeline that are reported, 2,880: two days of minutes. Up to a
+    /// quarter more are kept.
     pub timeline_buckets_max: usize,
     /// The most bytes of the columns that answer queries, 40 MiB: about ten bytes for each request
     /// in a log of one gigabyte.
@@ -71,7 +72,7 @@ impl Limits {
     #[must_use]
     pub fn within(mut self, bytes_max: usize) -> Self {
         /// The timeline, and lists whose size does not depend on the log.
-        const FIXED_BYTES: usize = 3 << 20;
+        const FIXED_BYTES: usize = 4 << 20;
         let bytes_max = bytes_max.max(8 << 20) - FIXED_BYTES;
         let names_max = self.names_bytes_max();
         if names_max > bytes_max / 2 {

@@ -1,24 +1,17 @@
 //! Requests over time, in a bounded number of buckets.
 
 mod series;
+mod span;
+
+use std::collections::BTreeMap;
 
 use super::counts::{CLASSES, class};
 use super::dictionary::Dictionary;
 use crate::store::{HOST, METHOD, Row};
 use crate::summary;
-use series::{ByCode, Series};
-
-/// The initial length of a bucket in seconds.
-const SECONDS_MIN: i64 = 60;
-
-/// The greatest length of a bucket: 60 × 2^12 seconds, so that 2,880 of them span 22 years. Times
-/// that are further apart come from a wrong clock (devices without a battery boot in 1970), and one
-/// such line must not squeeze all others into a single bucket.
-const SECONDS_MAX: i64 = SECONDS_MIN << 12;
-
-/// How many more requests each restart requires than the one before, so that a log with wildly
-/// scattered times does not spend its processor time on restarts.
-const RESTART_COST: u64 = 16;
+use series::{ByCode, Places, Series};
+pub(super) use span::Span;
+use span::{SECONDS_MAX, longer, without_strays};
 
 /// The most hosts and methods that have their own series: those that occur first.
 const HOSTS_MAX: usize = 64;
@@ -29,76 +22,58 @@ const HOSTS_REPORTED_MAX: usize = 8;
 /// Requests and response bytes by time bucket, with the requests also by class of status, method
 /// and host.
 ///
-/// Buckets are contiguous from the first to the last in use. When there would be too many,
-/// neighbours are merged and the bucket length doubles. A time that does not fit even then is
-/// counted as outside. Once more requests are outside than inside, the buckets restart at the times
-/// that are outside; each restart requires a few more such requests than the one before.
+/// Only buckets with requests are kept, so that a single line with a wrong time costs one bucket and
+/// not the detail of all others. When there are too many, strays are dropped and counted as outside;
+/// if that is not enough, the buckets become longer. The report covers the time from the first
+/// bucket to the last, without strays.
 #[derive(Debug)]
 pub(super) struct Timeline {
     classes: [Series; CLASSES.len()],
     bytes: Series,
     methods: ByCode,
     hosts: ByCode,
-    /// The number of buckets in each list.
-    buckets: usize,
+    /// The place of each bucket in the series, by its number: its start divided by `seconds`.
+    places: BTreeMap<i64, usize>,
     /// The length of a bucket in seconds.
     seconds: i64,
-    seconds_min: i64,
-    /// The number of the first bucket: its start time divided by `seconds`.
-    first: i64,
-    /// The index of the bucket that was last counted in.
+    /// The place of the bucket that was last counted in.
     current: usize,
     /// When the current bucket begins.
     current_start: i64,
-    /// How many requests are in the buckets.
-    inside: u64,
-    /// How many requests are outside the buckets.
+    /// How many requests are not in the buckets.
     outside: u64,
-    /// How many of those occurred since the last restart.
-    outside_since_start: u64,
-    /// How often the buckets were restarted.
-    restarts: u64,
     /// The earliest and the latest time, including those outside the buckets.
     range: Option<(i64, i64)>,
-    buckets_max: i64,
+    /// The time that is reported, if that does not depend on the requests.
+    fixed: Option<Span>,
+    buckets_max: usize,
 }
 
 impl Timeline {
-    /// Creates a timeline of at least one bucket.
+    /// Creates a timeline that is reported in at most `buckets_max` buckets, but at least one.
     pub(super) fn new(buckets_max: usize) -> Self {
-        Self::with_seconds_min(buckets_max, SECONDS_MIN)
-    }
-
-    /// Creates a timeline whose initial bucket length suits a time span.
-    pub(super) fn for_span(buckets_max: usize, span_seconds: i64) -> Self {
-        /// Divisors of a minute, shortest first.
-        const FINER: [i64; 3] = [1, 5, 15];
-        /// The most bars in a chart of such a short time.
-        const BARS_MAX: i64 = 720;
-        let bars_max = i64::try_from(buckets_max).map_or(BARS_MAX, |it| it.min(BARS_MAX));
-        let fits = |&seconds: &i64| span_seconds < seconds.saturating_mul(bars_max);
-        let seconds = FINER.into_iter().find(fits).unwrap_or(SECONDS_MIN);
-        Self::with_seconds_min(buckets_max, seconds)
-    }
-
-    fn with_seconds_min(buckets_max: usize, seconds_min: i64) -> Self {
         Self {
             classes: std::array::from_fn(|_| Series::default()),
             bytes: Series::default(),
             methods: ByCode::new(METHODS_MAX),
             hosts: ByCode::new(HOSTS_MAX),
-            buckets: 0,
-            seconds: seconds_min,
-            seconds_min,
-            first: 0,
+            places: BTreeMap::new(),
+            seconds: 1,
             current: 0,
             current_start: 0,
-            inside: 0,
             outside: 0,
-            outside_since_start: 0,
-            restarts: 0,
             range: None,
-            buckets_max: i64::from(u32::try_from(buckets_max).unwrap_or(u32::MAX)).max(1),
+            fixed: None,
+            buckets_max: buckets_max.max(1),
+        }
+    }
+
+    /// Creates a timeline of a fixed span. Requests at other times are counted as outside.
+    pub(super) fn of_span(buckets_max: usize, span: Span) -> Self {
+        Self {
+            seconds: span.seconds,
+            fixed: Some(span),
+            ..Self::new(buckets_max)
         }
     }
 
@@ -125,24 +100,24 @@ impl Timeline {
     fn count_in_current(&mut self, rows: &[Row]) {
         let mut classes = [0; CLASSES.len()];
         let mut bytes = 0u64;
+        let buckets = self.places.len();
         for row in rows {
             classes[class(row.status)] += 1;
             bytes = bytes.saturating_add(row.bytes_sent);
-            self.methods
-                .add(row.codes[METHOD], self.current, self.buckets);
-            self.hosts.add(row.codes[HOST], self.current, self.buckets);
+            self.methods.add(row.codes[METHOD], self.current, buckets);
+            self.hosts.add(row.codes[HOST], self.current, buckets);
         }
         for (series, number) in self.classes.iter_mut().zip(classes) {
             series.add(self.current, number);
         }
         self.bytes.add(self.current, bytes);
-        self.inside += rows.len() as u64;
     }
 
     /// Returns whether a time falls into the current bucket.
     #[inline]
     fn is_current(&self, time: i64) -> bool {
-        self.buckets > 0 && (0..self.seconds).contains(&time.wrapping_sub(self.current_start))
+        let is_inside = (0..self.seconds).contains(&time.wrapping_sub(self.current_start));
+        is_inside && !self.places.is_empty() && self.fixed.is_none_or(|span| span.contains(time))
     }
 
     /// Returns the earliest time, including those outside the buckets.
@@ -155,28 +130,81 @@ impl Timeline {
         self.range.map(|(_, last)| last)
     }
 
+    /// Returns the span that is reported: from the first bucket to the last, without strays. `None`
+    /// if there are no requests.
+    pub(super) fn span(&self) -> Option<Span> {
+        let buckets = self.buckets();
+        let shown = &buckets[without_strays(&buckets, self.seconds, self.buckets_max)];
+        let (first, last) = (shown.first()?.0, shown.last()?.0);
+        self.fixed.or_else(|| {
+            let last_second = last * self.seconds + self.seconds - 1;
+            Span::new(
+                first * self.seconds,
+                last_second,
+                self.seconds,
+                self.buckets_max,
+            )
+        })
+    }
+
+    /// Returns the span of the requests from `from` to `last`, where the extreme values stand for
+    /// the ends of [`span`](Self::span). `None` if no span with a bounded number of buckets has
+    /// requests of this time.
+    pub(super) fn span_between(&self, from: i64, last: i64) -> Option<Span> {
+        let whole = self.span()?;
+        if (from, last) == (i64::MIN, i64::MAX) {
+            return Some(whole);
+        }
+        let (first_time, last_time) = self.range?;
+        let is_apart = from > whole.last || last < whole.first;
+        let first = match from {
+            i64::MIN if !is_apart => whole.first,
+            from => from.max(first_time),
+        };
+        let last = match last {
+            i64::MAX if !is_apart => whole.last,
+            last => last.min(last_time),
+        };
+        Span::new(first, last, 1, self.buckets_max)
+    }
+
     /// Returns the timeline as it is reported. The dictionaries resolve the codes of methods and
     /// hosts.
     pub(super) fn summary(&self, methods: &Dictionary, hosts: &Dictionary) -> summary::Timeline {
-        let classes = CLASSES.iter().zip(&self.classes);
+        let span = self.span().map(|span| Span {
+            seconds: span.seconds.max(self.seconds),
+            ..span
+        });
+        let places = self.places_in(span);
+        let buckets = self.places.values().map(|&place| self.requests(place));
+        let counted: u64 = buckets.sum();
+        let classes: BTreeMap<_, _> = CLASSES
+            .iter()
+            .zip(&self.classes)
+            .map(|(name, series)| (*name, series.arranged(&places)))
+            .collect();
+        let shown: u64 = classes.values().flatten().sum();
         summary::Timeline {
-            start: (self.buckets > 0).then_some(self.first * self.seconds),
-            bucket_seconds: self.seconds.unsigned_abs(),
-            classes: classes.map(|(name, it)| (*name, it.to_vec())).collect(),
-            bytes: self.bytes.to_vec(),
-            by_method: self.methods.report(methods, usize::MAX),
-            by_host: self.hosts.report(hosts, HOSTS_REPORTED_MAX),
-            outside: self.outside,
+            start: span.map(|span| span.first_number() * span.seconds),
+            bucket_seconds: span.map_or(60, |span| span.seconds.unsigned_abs()),
+            classes,
+            bytes: self.bytes.arranged(&places),
+            by_method: self.methods.report(methods, usize::MAX, &places),
+            by_host: self.hosts.report(hosts, HOSTS_REPORTED_MAX, &places),
+            outside: self.outside + counted - shown,
         }
     }
 
     /// Returns how many bytes of heap the buckets occupy.
     pub(super) fn memory_bytes(&self) -> usize {
+        /// An entry of a tree that is half full.
+        const PLACE_BYTES: usize = 32;
         let classes: usize = self.classes.iter().map(Series::memory_bytes).sum();
         classes
             + self.bytes.memory_bytes()
             + self.methods.memory_bytes()
             + self.hosts.memory_bytes()
+            + self.places.len() * PLACE_BYTES
     }
 
     fn all_series(&mut self) -> impl Iterator<Item = &mut Series> {
@@ -190,74 +218,85 @@ impl Timeline {
     /// Makes the bucket of `time` the current one and returns true, or counts the request as
     /// outside and returns false.
     fn make_current(&mut self, time: i64) -> bool {
-        if self.buckets == 0 {
-            self.start_at(time);
-        } else if !self.fits(time, self.seconds_max()) {
+        if self.fixed.is_some_and(|span| !span.contains(time)) {
             self.outside += 1;
-            self.outside_since_start += 1;
-            if self.outside_since_start <= self.inside + self.restarts * RESTART_COST {
-                return false;
-            }
-            // The requests that were inside are outside now, except this one, which will be inside.
-            self.outside += self.inside - 1;
-            self.restarts += 1;
-            self.start_at(time);
+            return false;
         }
-        while !self.fits(time, self.seconds) {
-            self.merge_neighbours();
+        let is_new = !self.places.contains_key(&time.div_euclid(self.seconds));
+        if is_new && self.places.len() >= self.buckets_max + (self.buckets_max / 4).max(1) {
+            self.make_space();
         }
         let number = time.div_euclid(self.seconds);
-        let before = (self.first - number).max(0);
-        let after = (number - self.last()).max(0);
-        self.all_series()
-            .for_each(|it| it.grow(before as usize, after as usize));
-        self.buckets += (before + after) as usize;
-        self.first -= before;
-        self.current = (number - self.first) as usize;
+        let buckets = self.places.len();
+        self.current = *self.places.entry(number).or_insert(buckets);
         self.current_start = number * self.seconds;
+        if self.current == buckets {
+            self.all_series().for_each(Series::push);
+        }
         true
     }
 
-    /// Drops all buckets and starts with a single bucket of the shortest length.
-    fn start_at(&mut self, time: i64) {
-        self.all_series().for_each(Series::restart);
-        self.buckets = 1;
-        self.seconds = self.seconds_min;
-        self.first = time.div_euclid(self.seconds);
-        self.inside = 0;
-        self.outside_since_start = 0;
+    /// Drops strays, and makes the buckets longer until there are at most `buckets_max`.
+    fn make_space(&mut self) {
+        let buckets = self.buckets();
+        let part = without_strays(&buckets, self.seconds, self.buckets_max);
+        let dropped = [&buckets[..part.start], &buckets[part.end..]].concat();
+        self.outside += dropped.iter().map(|(_, requests)| requests).sum::<u64>();
+        let (first, last) = (buckets[part.start].0, buckets[part.end - 1].0);
+        self.rearrange(|number| (first..=last).contains(&number).then_some(number));
+        while self.places.len() > self.buckets_max && self.seconds < SECONDS_MAX {
+            let longer = longer(self.seconds);
+            let ratio = longer / self.seconds;
+            self.rearrange(|number| Some(number.div_euclid(ratio)));
+            self.seconds = longer;
+        }
     }
 
-    /// Returns the greatest length of a bucket: the last doubling that is not above the limit.
-    fn seconds_max(&self) -> i64 {
-        let doublings = (SECONDS_MAX / self.seconds_min).ilog2();
-        self.seconds_min << doublings
+    /// Gives each bucket another number, or drops it. Buckets with the same number are merged.
+    fn rearrange(&mut self, number: impl Fn(i64) -> Option<i64>) {
+        let mut places = Places {
+            of: vec![None; self.places.len()],
+            len: 0,
+        };
+        let mut moved = BTreeMap::new();
+        for (&old, &place) in &self.places {
+            if let Some(new) = number(old) {
+                let next = moved.len();
+                places.of[place] = Some(*moved.entry(new).or_insert(next));
+            }
+        }
+        places.len = moved.len();
+        self.places = moved;
+        self.all_series().for_each(|it| it.rearrange(&places));
     }
 
-    /// Returns whether buckets of `seconds`, a multiple of the present length, could cover the
-    /// present buckets and `time` without exceeding the limit.
-    fn fits(&self, time: i64, seconds: i64) -> bool {
-        let scale = seconds / self.seconds;
-        let number = time.div_euclid(seconds);
-        let first = self.first.div_euclid(scale).min(number);
-        let last = self.last().div_euclid(scale).max(number);
-        last - first < self.buckets_max
+    /// Returns where each bucket is shown in a span.
+    fn places_in(&self, span: Option<Span>) -> Places {
+        let mut of = vec![None; self.places.len()];
+        let Some(span) = span else {
+            return Places { of, len: 0 };
+        };
+        for (&number, &place) in &self.places {
+            let start = number * self.seconds;
+            if span.contains(start) || span.contains(start + self.seconds - 1) {
+                let at = start.div_euclid(span.seconds) - span.first_number();
+                of[place] = usize::try_from(at).ok();
+            }
+        }
+        let len = usize::try_from(span.buckets()).unwrap_or(0);
+        Places { of, len }
     }
 
-    /// Doubles the length of the buckets.
-    fn merge_neighbours(&mut self) {
-        let first = self.first.div_euclid(2);
-        let last = self.last().div_euclid(2);
-        let is_odd = self.first.rem_euclid(2) == 1;
-        self.all_series().for_each(|it| it.merge_neighbours(is_odd));
-        self.buckets = (last - first + 1) as usize;
-        self.first = first;
-        self.seconds *= 2;
+    /// Returns the numbers of the buckets in ascending order, and their requests.
+    fn buckets(&self) -> Vec<(i64, u64)> {
+        let places = self.places.iter();
+        places
+            .map(|(&number, &place)| (number, self.requests(place)))
+            .collect()
     }
 
-    /// Returns the number of the last bucket.
-    fn last(&self) -> i64 {
-        self.first + self.buckets as i64 - 1
+    fn requests(&self, place: usize) -> u64 {
+        self.classes.iter().map(|series| series.of(place)).sum()
     }
 }
 
@@ -265,7 +304,7 @@ impl Timeline {
 mod tests {
     use proptest::prelude::*;
 
-    use super::{SECONDS_MAX, SECONDS_MIN, Timeline};
+    use super::{SECONDS_MAX, Timeline};
     use crate::aggregate::dictionary::Dictionary;
     use crate::store::{HOST, METHOD, Row};
     use crate::summary;
@@ -288,7 +327,7 @@ mod tests {
         let mut timeline = Timeline::new(buckets_max);
         for &time in times {
             timeline.count_all(&[row(time, 200)]);
-            assert!(timeline.buckets <= buckets_max);
+            assert!(timeline.places.len() <= buckets_max + (buckets_max / 4).max(1));
         }
         timeline
     }
@@ -298,8 +337,8 @@ mod tests {
     fn picture(timeline: &Timeline) -> (Option<i64>, u64, Vec<u64>, u64) {
         let mut summary = summary(timeline);
         let bytes: Vec<u64> = summary.bytes.iter().map(|bytes| bytes / 3).collect();
-        assert_eq!(bytes.iter().sum::<u64>(), timeline.inside);
         let counts = summary.classes.remove("2xx").unwrap();
+        assert_eq!(bytes, counts);
         (
             summary.start,
             summary.bucket_seconds,
@@ -309,15 +348,15 @@ mod tests {
     }
 
     #[test]
-    fn minutes_are_counted_in_any_order_without_gaps() {
+    fn buckets_are_counted_in_any_order_without_gaps() {
         assert_eq!(picture(&timeline(9, &[])), (None, 60, vec![], 0));
-        let shuffled = timeline(9, &[240, 120, 125, 299, 179, 180]);
-        assert_eq!(picture(&shuffled), (Some(120), 60, vec![3, 1, 2], 0));
-        assert_eq!(shuffled.first_time(), Some(120));
-        assert_eq!(shuffled.last_time(), Some(299));
+        let shuffled = timeline(9, &[24, 12, 12, 26, 17, 18]);
+        assert_eq!(picture(&shuffled), (Some(10), 5, vec![2, 2, 1, 1], 0));
+        assert_eq!(shuffled.first_time(), Some(12));
+        assert_eq!(shuffled.last_time(), Some(26));
         assert_eq!(
             picture(&timeline(9, &[-1, 0])),
-            (Some(-60), 60, vec![1, 1], 0)
+            (Some(-1), 1, vec![1, 1], 0)
         );
     }
 
@@ -337,15 +376,15 @@ mod tests {
         let mut methods = Dictionary::new(2, 99);
         let mut hosts = Dictionary::new(99, 999);
         let mut timeline = Timeline::new(9);
-        for (minute, method, host) in [(1, "GET", "a"), (1, "", ""), (2, "PUT", "b"), (0, "X", "a")]
+        for (second, method, host) in [(1, "GET", "a"), (1, "", ""), (2, "PUT", "b"), (0, "X", "a")]
         {
-            let mut row = row(minute * 60, 200);
+            let mut row = row(second, 200);
             row.codes[METHOD] = methods.code(method.as_bytes());
             row.codes[HOST] = hosts.code(host.as_bytes());
             timeline.count_all(&[row]);
         }
         for n in 0..9 {
-            let mut row = row(60, 200);
+            let mut row = row(1, 200);
             row.codes[HOST] = hosts.code(format!("c{n}").as_bytes());
             timeline.count_all(&[row]);
         }
@@ -370,20 +409,6 @@ mod tests {
     }
 
     #[test]
-    fn short_spans_have_short_buckets() {
-        let seconds = |span| {
-            let mut timeline = Timeline::for_span(2_880, span);
-            for time in [1_000_000, 1_000_000 + span] {
-                timeline.count_all(&[row(time, 200)]);
-            }
-            assert!(timeline.buckets <= 721);
-            summary(&timeline).bucket_seconds
-        };
-        let spans = [0, 719, 720, 3_599, 3_600, 10_799, 10_800];
-        assert_eq!(spans.map(seconds), [1, 1, 5, 5, 15, 15, 60]);
-    }
-
-    #[test]
     fn buckets_beyond_the_limit_are_merged() {
         let full = timeline(4, &[60, 120, 180, 240]);
         assert_eq!(picture(&full), (Some(60), 60, vec![1, 1, 1, 1], 0));
@@ -404,34 +429,67 @@ mod tests {
             (Some(0), SECONDS_MAX as u64, vec![2, 0, 0, 1], 0)
         );
         let beyond = timeline(4, &[0, 0, span]);
-        assert_eq!(picture(&beyond), (Some(0), 60, vec![2], 1));
+        assert_eq!(picture(&beyond), (Some(0), 1, vec![2], 1));
         assert_eq!(beyond.last_time(), Some(span));
     }
 
     #[test]
-    fn few_lines_with_a_wrong_clock_do_not_spoil_the_picture() {
+    fn lines_with_a_wrong_clock_take_no_others_out_of_the_picture() {
         let day = 18_649 * 86_400;
         let mut times = vec![5; 3];
         times.extend((0..10).map(|minute| day + minute * 60));
         times.push(253_402_300_799);
-        let timeline = timeline(2_880, &times);
-        // Three from 1970, three that arrived before the buckets moved, and one from 9999.
-        let expected = (Some(day + 180), SECONDS_MIN as u64, vec![1; 7], 7);
-        assert_eq!(picture(&timeline), expected);
+        let (start, seconds, counts, outside) = picture(&timeline(2_880, &times));
+        assert_eq!((start, seconds, outside), (Some(day), 1, 4));
+        assert_eq!((counts.len(), counts.iter().sum::<u64>()), (541, 10));
     }
 
     #[test]
-    fn each_start_takes_more_requests_outside_than_the_one_before() {
-        let times: Vec<i64> = (0..10_000).map(|place| place * 17 * SECONDS_MAX).collect();
-        let timeline = timeline(16, &times);
-        // Otherwise every second request would cause a restart. 16 × (1 + 2 + … + 35) ≈ 10,000.
-        assert!(
-            (30..40).contains(&timeline.restarts),
-            "{}",
-            timeline.restarts
-        );
-        let (_, _, counts, outside) = picture(&timeline);
-        assert_eq!(counts.iter().sum::<u64>() + outside, 10_000);
+    fn one_line_of_another_year_does_not_spoil_the_time_axis() {
+        let day = 18_649 * 86_400;
+        let requests = (0..86_400).step_by(20).map(|second| day + second);
+        for stray in [day - 400 * 86_400, day + 400 * 86_400] {
+            for before in [true, false] {
+                let mut times: Vec<_> = requests.clone().collect();
+                times.insert(if before { 0 } else { times.len() }, stray);
+                let (start, seconds, counts, outside) = picture(&timeline(2_880, &times));
+                assert_eq!((start, seconds, outside), (Some(day), 60, 1));
+                assert_eq!(counts, [3; 1_440]);
+            }
+        }
+    }
+
+    #[test]
+    fn wildly_scattered_times_do_not_cost_the_detail_of_the_others() {
+        let day = 18_649 * 86_400;
+        let mut times = Vec::new();
+        for second in 0..20_000 {
+            times.push(day + second);
+            if second % 4 == 0 {
+                times.push(second * 17 * SECONDS_MAX % 253_402_300_800);
+            }
+        }
+        let (start, seconds, counts, outside) = picture(&timeline(500, &times));
+        assert!(start.unwrap() <= day && seconds <= SECONDS_MAX as u64);
+        assert!(outside <= 5_000, "{outside}");
+        assert_eq!(counts.iter().sum::<u64>() + outside, 25_000);
+    }
+
+    #[test]
+    fn selected_requests_are_shown_on_the_axis_of_the_whole_log() {
+        let whole = timeline(2_880, &[600, 700, 1_300]);
+        let span = |from, last| whole.span_between(from, last).unwrap();
+        let mut selected = Timeline::of_span(2_880, span(i64::MIN, i64::MAX));
+        selected.count_all(&[row(700, 200)]);
+        let (start, seconds, counts, outside) = picture(&selected);
+        assert_eq!((start, seconds, outside), (Some(600), 1, 0));
+        assert_eq!((counts.len(), counts[100]), (701, 1));
+        assert_eq!((span(650, i64::MAX).first, span(650, i64::MAX).last), (650, 1_300));
+        assert_eq!((span(0, 900).first, span(0, 900).last), (600, 900));
+        assert_eq!(whole.span_between(2_000, i64::MAX), None);
+        assert_eq!(whole.span_between(i64::MAX, i64::MIN), None);
+        let nothing = Timeline::of_span(2_880, span(i64::MIN, i64::MAX));
+        assert_eq!(picture(&nothing), (None, 60, vec![], 0));
     }
 
     proptest! {

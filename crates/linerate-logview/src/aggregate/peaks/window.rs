@@ -64,14 +64,16 @@ impl Window {
         self.returns
     }
 
-    /// Returns the busiest minute and its requests.
+    /// Returns the busiest minute, the earliest of those with equally many requests, and its
+    /// requests.
     pub(super) fn most(&self) -> (u32, u32) {
         (self.minute_of_most, self.most)
     }
 
     #[inline]
     fn notice(&mut self, minute: u32, requests: u32) {
-        if requests > self.most {
+        let is_earlier = requests == self.most && minute < self.minute_of_most;
+        if requests > self.most || is_earlier {
             (self.minute_of_most, self.most) = (minute, requests);
         }
     }

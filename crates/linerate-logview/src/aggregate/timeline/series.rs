@@ -1,16 +1,24 @@
 //! A number for each time bucket.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 
 use crate::aggregate::dictionary::{Dictionary, FIRST, NONE, OTHER, OTHER_NAME};
 
-/// A number for each bucket.
+/// A number for each bucket, in the order in which buckets were added.
 #[derive(Debug, Default)]
-pub(super) struct Series(VecDeque<u64>);
+pub(super) struct Series(Vec<u64>);
+
+/// Where each bucket of a series goes in another list, and the length of that list. A bucket
+/// without a place is left out; buckets with the same place are added up.
+#[derive(Debug)]
+pub(super) struct Places {
+    pub(super) of: Vec<Option<usize>>,
+    pub(super) len: usize,
+}
 
 impl Series {
     fn zeros(buckets: usize) -> Self {
-        Self(std::iter::repeat_n(0, buckets).collect())
+        Self(vec![0; buckets])
     }
 
     #[inline]
@@ -19,38 +27,35 @@ impl Series {
         *sum = sum.saturating_add(number);
     }
 
-    /// Adds empty buckets at both ends.
-    pub(super) fn grow(&mut self, before: usize, after: usize) {
-        (0..before).for_each(|_| self.0.push_front(0));
-        (0..after).for_each(|_| self.0.push_back(0));
+    /// Adds an empty bucket.
+    pub(super) fn push(&mut self) {
+        self.0.push(0);
     }
 
-    /// Resets the series to one empty bucket.
-    pub(super) fn restart(&mut self) {
+    pub(super) fn of(&self, bucket: usize) -> u64 {
+        self.0[bucket]
+    }
+
+    /// Moves the buckets to other places.
+    pub(super) fn rearrange(&mut self, places: &Places) {
+        let moved = self.arranged(places);
         self.0.clear();
-        self.0.push_back(0);
+        self.0.extend(moved);
     }
 
-    /// Merges every two buckets. If `is_odd`, the first bucket is the second of its pair.
-    pub(super) fn merge_neighbours(&mut self, is_odd: bool) {
-        let odd = usize::from(is_odd);
-        for place in 0..self.0.len() {
-            let number = std::mem::take(&mut self.0[place]);
-            self.add((place + odd) / 2, number);
+    /// Returns the numbers in other places.
+    pub(super) fn arranged(&self, places: &Places) -> Vec<u64> {
+        let mut list = Self::zeros(places.len);
+        for (&number, place) in self.0.iter().zip(&places.of) {
+            if let Some(place) = place {
+                list.add(*place, number);
+            }
         }
-        self.0.truncate((self.0.len() + odd).div_ceil(2));
-    }
-
-    pub(super) fn to_vec(&self) -> Vec<u64> {
-        self.0.iter().copied().collect()
+        list.0
     }
 
     pub(super) fn memory_bytes(&self) -> usize {
         self.0.capacity() * size_of::<u64>()
-    }
-
-    fn sum(&self) -> u64 {
-        self.0.iter().sum()
     }
 }
 
@@ -95,19 +100,22 @@ impl ByCode {
         &self,
         names: &Dictionary,
         values_max: usize,
+        places: &Places,
     ) -> BTreeMap<String, Vec<u64>> {
-        let Some((others, lists)) = self.lists.split_first() else {
+        let mut lists = self.lists.iter().map(|list| list.arranged(places));
+        let Some(mut others) = lists.next() else {
             return BTreeMap::new();
         };
-        let mut sums: Vec<_> = lists.iter().map(Series::sum).zip(0..).collect();
-        sums.retain(|(sum, _)| *sum > 0);
-        sums.sort_unstable_by_key(|&(sum, at)| (std::cmp::Reverse(sum), names.value(at + FIRST)));
-        let mut others = others.to_vec();
+        let mut values: Vec<_> = (FIRST..)
+            .zip(lists)
+            .map(|(code, list)| (list.iter().sum::<u64>(), code, list))
+            .filter(|(sum, ..)| *sum > 0)
+            .collect();
+        values.sort_unstable_by_key(|&(sum, code, _)| (std::cmp::Reverse(sum), names.value(code)));
         let mut report = BTreeMap::new();
-        for (place, (_, at)) in sums.into_iter().enumerate() {
-            let list = lists[at as usize].to_vec();
+        for (place, (_, code, list)) in values.into_iter().enumerate() {
             if place < values_max {
-                report.insert(names.text(at + FIRST), list);
+                report.insert(names.text(code), list);
             } else {
                 others.iter_mut().zip(list).for_each(|(sum, it)| *sum += it);
             }
