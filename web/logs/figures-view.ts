@@ -2,6 +2,7 @@
 
 import { element, setText } from "../shared/page.js";
 import { BytesChart } from "./bytes-chart.js";
+import { damageNote } from "./damage.js";
 import { FilterBar } from "./filter-bar.js";
 import { LatencyPanel } from "./latency.js";
 import { LinesTable } from "./lines-table.js";
@@ -90,10 +91,11 @@ export class FiguresView {
     this.chart.show({ summary: shown, fraction, range, compared }, isFinal);
     this.#strip.show(whole, fraction);
     this.#range.show(this.#view, spanOf(whole));
-    this.#panels.show({ summary: shown, compared: compared?.summary, filters, more });
+    this.#panels.show({ summary: shown, compared: compared?.summary, filters, more, isFinal });
     this.#latency.show(shown, compared?.summary);
     this.#bytes.show(shown, range);
     showUnparsedLines(whole);
+    setText(element("damage"), damageNote(whole.damaged));
   }
 
   showLines(total: number, rows: readonly Row[]): void {
@@ -130,11 +132,18 @@ export class FiguresView {
     this.#filters.showRefusal(null);
     this.showObjection("");
     clearUnparsedLines();
+    setText(element("damage"), "");
   }
 }
 
-/** From the first request to just after the last. */
-function spanOf(whole: Summary | undefined): TimeRange | null {
-  const [first, last] = [whole?.first_time ?? null, whole?.last_time ?? null];
-  return first === null || last === null ? null : { from: first, until: last + 1 };
+/** From the first request to just after the last, of those that are on the time axis. */
+export function spanOf(whole: Summary | undefined): TimeRange | null {
+  if (whole === undefined || whole.first_time === null || whole.last_time === null) {
+    return null;
+  }
+  const { start, bucket_seconds, classes } = whole.timeline;
+  return {
+    from: Math.max(whole.first_time, start),
+    until: Math.min(whole.last_time + 1, start + classes["2xx"].length * bucket_seconds),
+  };
 }

@@ -70,6 +70,17 @@ export interface Latency {
   buckets: [upperUs: number, count: number][];
 }
 
+/** A compressed file of which only the part before the damage was read. */
+export interface Damage {
+  file: string;
+  /** `truncated` if it ends early, `corrupt` if its content is wrong. */
+  reason: string;
+  /** How many bytes of the file were read. */
+  bytes: number;
+  /** How many of its lines were counted. */
+  lines: number;
+}
+
 export interface FirewallEntry {
   value: string;
   peak_per_minute: number;
@@ -87,6 +98,8 @@ export interface Summary {
   /** The number of unparsed lines by reason. */
   unparsed_reasons: Record<string, number>;
   unparsed_samples: UnparsedLine[];
+  /** The files that could not be read to their end. */
+  damaged: Damage[];
   bytes_read: number;
   bytes_sent: number;
   unique_addresses: number;
@@ -175,6 +188,12 @@ function parseTotals(summary: Fields) {
       line: sample.count("line"),
       reason: sample.string("reason"),
       text: sample.string("text"),
+    })),
+    damaged: summary.objects("damaged").map((it) => ({
+      file: it.string("file"),
+      reason: it.string("reason"),
+      bytes: it.count("bytes"),
+      lines: it.count("lines"),
     })),
     bytes_read: summary.count("bytes_read"),
     bytes_sent: summary.count("bytes_sent"),

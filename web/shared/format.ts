@@ -14,6 +14,11 @@ export function grouped(count: number): string {
   return GROUPED.format(count);
 }
 
+/** Formats a number of things: 1 line, 2 lines. */
+export function counted(count: number, thing: string): string {
+  return `${grouped(count)} ${thing}${count === 1 ? "" : "s"}`;
+}
+
 /** Formats a whole number in at most about five characters: 2,500, 50K, 1.5M. */
 export function compact(count: number): string {
   return count < 10_000 ? grouped(count) : COMPACT.format(count);

@@ -111,6 +111,7 @@ impl View {
         }
         let layout = Layout {
             width: width(),
+            cuts_values: io::stdout().is_terminal(),
             rows_max: self.rows_max,
         };
         Ok(report::report(&summary, layout))
@@ -164,7 +165,16 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
     if log.lines() > 0 && log.requests() == 0 {
         refuse(&files, &arguments.format, log)?;
     }
-    print(&view.render(log)?).context("cannot write the statistics")
+    print(&view.render(log)?).context("cannot write the statistics")?;
+    match log.summary().damaged.as_slice() {
+        [] => Ok(()),
+        [damage] => bail!("{}", report::damage(damage)),
+        [damage, others @ ..] => bail!(
+            "{}, and {} more files are damaged",
+            report::damage(damage),
+            others.len()
+        ),
+    }
 }
 
 /// Returns the error for a log without a single request.
@@ -190,9 +200,9 @@ fn refuse(files: &[PathBuf], format: &Option<Format>, log: &Aggregator) -> anyho
         .map(|(reason, count)| format!("{count} {reason}"))
         .collect();
     bail!(
-        "no requests in {}: none of {} lines matches {of_format} ({})",
+        "no requests in {}: none of {} matches {of_format} ({})",
         names.join(", "),
-        log.lines(),
+        report::counted(log.lines(), "line"),
         reasons.join(", ")
     );
 }

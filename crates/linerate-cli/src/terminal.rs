@@ -29,7 +29,7 @@ pub(crate) fn printable(text: &str, kept: &[char]) -> String {
     let mut printable = String::with_capacity(text.len());
     for char in text.chars() {
         let steers = matches!(char,
-            '\u{200E}' | '\u{200F}' | '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}');
+            '\u{061C}' | '\u{200E}' | '\u{200F}' | '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}');
         if (char.is_control() || steers) && !kept.contains(&char) {
             printable.extend(char.escape_unicode());
         } else {
@@ -76,6 +76,7 @@ mod tests {
 
     #[test]
     fn what_steers_a_terminal_is_escaped() {
+        assert_eq!(printable("\u{61c}\u{2067}", &[]), "\\u{61c}\\u{2067}");
         let text = "a\x1b]0;b\u{9b}c\u{202e}d\te\n";
         assert_eq!(
             printable(text, &[]),

@@ -24,7 +24,7 @@ mod timeline;
 use crate::format::{Format, Parser, Reason};
 use crate::lines::{Line, LineSplitter, Marks};
 use crate::query::{Query, QueryError, Rows};
-use crate::summary::Summary;
+use crate::summary::{Damage, Summary};
 pub use batch::Batch;
 use figures::Figures;
 pub use limits::Limits;
@@ -38,6 +38,7 @@ pub struct Aggregator {
     parser: Parser,
     figures: Figures,
     bytes_read: u64,
+    damaged: Vec<Damage>,
 }
 
 impl Aggregator {
@@ -47,6 +48,7 @@ impl Aggregator {
             splitter: LineSplitter::new(limits.line_bytes_max),
             parser: Parser::new(Format::default()),
             bytes_read: 0,
+            damaged: Vec::new(),
             figures: Figures::new(limits),
         }
     }
@@ -78,6 +80,13 @@ impl Aggregator {
         } = self;
         splitter.handle_eof(|line| count(figures, parser, line, None));
         figures.settle();
+    }
+
+    /// Ends a file that is damaged: forgets an unfinished line, which may be wrong, and notes the
+    /// damage for the summary.
+    pub fn handle_damage(&mut self, damage: Damage) {
+        self.splitter.discard_line();
+        self.damaged.push(damage);
     }
 
     /// Counts the lines of a batch, which must be the next ones of the log. Another thread may have
@@ -115,6 +124,7 @@ impl Aggregator {
         Summary {
             format: self.parser.format().name().to_string(),
             bytes_read: self.bytes_read,
+            damaged: self.damaged.clone(),
             ..self.figures.summary()
         }
     }
@@ -132,6 +142,7 @@ impl Aggregator {
         Ok(Summary {
             format: self.parser.format().name().to_string(),
             bytes_read: self.bytes_read,
+            damaged: self.damaged.clone(),
             ..self.figures.selection(query)?
         })
     }
@@ -149,7 +160,11 @@ impl Aggregator {
 
     /// Returns how many bytes of heap the aggregator holds, within a few KiB.
     pub fn memory_bytes(&self) -> usize {
-        self.splitter.memory_bytes() + self.parser.memory_bytes() + self.figures.memory_bytes()
+        let damaged = self.damaged.iter().map(Damage::memory_bytes).sum::<usize>();
+        self.splitter.memory_bytes()
+            + self.parser.memory_bytes()
+            + self.figures.memory_bytes()
+            + damaged
     }
 
     /// Returns by how many bytes of heap [`memory_bytes`](Self::memory_bytes) may grow while

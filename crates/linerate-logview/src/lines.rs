@@ -144,6 +144,12 @@ impl LineSplitter {
         self.end_line(&mut each);
     }
 
+    /// Forgets an unfinished line. The splitter is then at the start of a line again.
+    pub fn discard_line(&mut self) {
+        self.tail.clear();
+        self.skipping = false;
+    }
+
     /// Returns how many bytes of heap the splitter holds.
     pub fn memory_bytes(&self) -> usize {
         self.tail.capacity() + self.finder.as_ref().map_or(0, Finder::memory_bytes)

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+use crate::decode::DecodeError;
+
 mod panels;
 
 pub use panels::{
@@ -32,6 +34,8 @@ pub struct Summary {
     pub unparsed_samples: Vec<UnparsedSample>,
     /// The size of the log itself in bytes.
     pub bytes_read: u64,
+    /// The files that are damaged, of which only the lines before the damage were counted.
+    pub damaged: Vec<Damage>,
     /// The total response bytes of the requests, capped at 2^64 - 1.
     pub bytes_sent: u64,
     /// The number of distinct client addresses; an estimate unless `unique_addresses_exact`.
@@ -83,6 +87,42 @@ pub struct Summary {
     pub filterable: Filterable,
     /// What is kept of the lines themselves.
     pub rows_kept: RowsKept,
+}
+
+/// A compressed file that could not be read to its end.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct Damage {
+    /// The name of the file.
+    pub file: String,
+    /// `truncated` if the file ends early, `corrupt` if its content is wrong.
+    pub reason: &'static str,
+    /// How many bytes of the file were read before the damage was found.
+    pub bytes: u64,
+    /// How many of its lines were counted.
+    pub lines: u64,
+}
+
+impl Damage {
+    /// Describes the error of a file of which `bytes` bytes and `lines` lines were read. Returns
+    /// `None` if the file was refused for another reason than damage.
+    pub fn new(file: String, error: &DecodeError, bytes: u64, lines: u64) -> Option<Self> {
+        let (reason, bytes) = match error {
+            DecodeError::Corrupt { at } => ("corrupt", *at),
+            DecodeError::Truncated => ("truncated", bytes),
+            _ => return None,
+        };
+        Some(Self {
+            file,
+            reason,
+            bytes,
+            lines,
+        })
+    }
+
+    pub(crate) fn memory_bytes(&self) -> usize {
+        size_of::<Self>() + self.file.capacity()
+    }
 }
 
 /// A line that could not be parsed.

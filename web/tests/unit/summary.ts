@@ -13,6 +13,7 @@ export const SUMMARY: Summary = {
   blank: 0,
   unparsed_reasons: { "no request": 1 },
   unparsed_samples: [{ line: 1, reason: "no request", text: "<b>turned over</b>" }],
+  damaged: [],
   bytes_read: 400,
   bytes_sent: 1_234,
   unique_addresses: 2,

@@ -8,6 +8,7 @@ use linerate_logview::{
     format::Format,
     input::LogEvent,
     parallel::Pool,
+    summary::Damage,
 };
 
 /// Counts a log. The result does not depend on the number of threads.
@@ -52,6 +53,14 @@ impl Counter {
         match self {
             Self::Alone(log) => log.handle_eof(),
             Self::Many(pool) => pool.handle_eof(),
+        }
+    }
+
+    /// Ends a damaged file.
+    pub(super) fn handle_damage(&mut self, damage: Damage) {
+        match self {
+            Self::Alone(log) => log.handle_damage(damage),
+            Self::Many(pool) => pool.handle_damage(damage),
         }
     }
 

@@ -5,7 +5,8 @@ mod table;
 mod text;
 
 use linerate_harness::table::grouped;
-use linerate_logview::summary::Summary;
+use linerate_logview::summary::{Damage, Summary};
+pub(super) use text::counted;
 use text::{bytes, moment, printable, shortened};
 
 /// The dimensions of a report.
@@ -13,6 +14,8 @@ use text::{bytes, moment, printable, shortened};
 pub(super) struct Layout {
     /// Desired maximum length of a line, in columns.
     pub(super) width: usize,
+    /// True if values are cut so that lines have this length. Other programs get them whole.
+    pub(super) cuts_values: bool,
     /// Maximum number of rows in each table.
     pub(super) rows_max: usize,
 }
@@ -30,6 +33,21 @@ pub(super) fn report(summary: &Summary, layout: Layout) -> String {
     report.firewall(&summary.firewall);
     report.unparsed(summary);
     report.text
+}
+
+/// Describes a damaged file: its name, where it ends, and how much of it was counted.
+pub(super) fn damage(damage: &Damage) -> String {
+    let what = match damage.reason {
+        "truncated" => "ends early, after",
+        _ => "is damaged at or before",
+    };
+    format!(
+        "{} {what} {}; {} of it {} counted",
+        printable(&damage.file),
+        counted(damage.bytes, "byte"),
+        counted(damage.lines, "line"),
+        if damage.lines == 1 { "was" } else { "were" },
+    )
 }
 
 struct Report {
@@ -74,6 +92,9 @@ impl Report {
         ];
         for (name, value) in rows {
             self.line(&format!("{name:<14}{value}"));
+        }
+        for it in &summary.damaged {
+            self.line(&format!("{:<14}{}", "incomplete", damage(it)));
         }
         if let (Some(first), Some(last)) = (summary.first_time, summary.last_time) {
             self.line(&format!("{:<14}{}", "from", moment(first)));

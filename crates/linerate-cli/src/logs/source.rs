@@ -8,11 +8,7 @@ use std::{
 
 use anyhow::{Context, bail};
 use indicatif::{ProgressBar, ProgressStyle};
-use linerate_logview::{
-    decode,
-    format::Format,
-    input::{Input, LogEvent},
-};
+use linerate_logview::{decode, format::Format, input::Input, summary::Damage};
 
 use super::counter::Counter;
 use super::files::{is_stdin, name};
@@ -23,7 +19,8 @@ pub(super) const READ_BYTES: usize = 256 << 10;
 /// Reads all files in order as one log. Without a `format`, the format of each file is detected.
 ///
 /// # Errors
-/// Returns an error if a file cannot be read or decompressed; the error names it.
+/// Returns an error if a file cannot be read or decompressed; the error names it. A damaged file is
+/// counted up to the damage, which the summary reports, unless it has no lines before it.
 pub(super) fn read_all(
     files: &[PathBuf],
     format: Option<&Format>,
@@ -83,20 +80,36 @@ impl FileReader<'_> {
         log: &mut Counter,
         buffer: &mut [u8],
     ) -> anyhow::Result<()> {
-        let mut count = |event: LogEvent<'_>| log.count(event);
         let of_file = || format!("cannot read {}", name(self.file));
-        loop {
+        let lines_before = log.settled().lines();
+        let mut bytes = 0;
+        let decoded = loop {
             let len = read_some(source, buffer).with_context(of_file)?;
             if len == 0 {
-                break;
+                break self.input.handle_eof(|event| log.count(event));
             }
-            let taken = self.input.handle_input(&buffer[..len], &mut count);
-            taken.with_context(of_file)?;
+            bytes += len as u64;
+            let read = &buffer[..len];
+            if let Err(error) = self.input.handle_input(read, |event| log.count(event)) {
+                // Passes on what was held back until the format is known.
+                break self
+                    .input
+                    .handle_eof(|event| log.count(event))
+                    .and(Err(error));
+            }
             self.progress.inc(len as u64);
+        };
+        let Err(error) = decoded else {
+            // A last line without a line feed must not be joined with the first line of the next
+            // file.
+            log.handle_eof();
+            return Ok(());
+        };
+        let lines = log.settled().lines() - lines_before;
+        match Damage::new(name(self.file), &error, bytes, lines).filter(|_| lines > 0) {
+            Some(damage) => log.handle_damage(damage),
+            None => return Err(error).with_context(of_file),
         }
-        self.input.handle_eof(&mut count).with_context(of_file)?;
-        // A last line without a line feed must not be joined with the first line of the next file.
-        log.handle_eof();
         Ok(())
     }
 }

@@ -62,6 +62,45 @@ fn error(arguments: &[&str], input: &[u8]) -> String {
 }
 
 #[test]
+fn compressed_file_that_ends_early_is_shown_up_to_there_and_the_command_fails() {
+    let folder = Folder::new("truncated");
+    let (log, _) = made_log(9_000);
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    encoder.write_all(log.as_bytes()).unwrap();
+    let whole = encoder.finish().unwrap();
+    let file = folder.write("cut.log.gz", &whole[..whole.len() / 2]);
+    let output = logs(&[&file], b"");
+    assert_eq!(output.status.code(), Some(1));
+    let (text, errors) = (
+        String::from_utf8(output.stdout).unwrap(),
+        String::from_utf8(output.stderr).unwrap(),
+    );
+    let place = format!(
+        "cut.log.gz ends early, after {} bytes; ",
+        grouped(whole.len() / 2)
+    );
+    assert!(
+        text.contains(&place) && errors.contains(&place),
+        "{text}{errors}"
+    );
+    assert!(text.contains("\ndid not parse 0\n"), "{text}");
+
+    let output = logs(&[&file, "--json"], b"");
+    let summary: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let lines = summary["damaged"][0]["lines"].as_u64().unwrap();
+    assert_eq!(summary["requests"], lines);
+    assert!((1_000..9_000).contains(&lines), "{lines}");
+}
+
+/// Formats a number below a million with a comma.
+fn grouped(number: usize) -> String {
+    match number {
+        0..1_000 => number.to_string(),
+        _ => format!("{},{:03}", number / 1_000, number % 1_000),
+    }
+}
+
+#[test]
 fn json_holds_the_figures_of_all_files_as_one_log() {
     let folder = Folder::new("json");
     let (log, bytes_sent) = made_log(9_000);

@@ -297,6 +297,7 @@ impl Figures {
             unparsed_reasons: self.samples.by_reason(),
             unparsed_samples: self.samples.list().to_vec(),
             bytes_read: 0,
+            damaged: Vec::new(),
             bytes_sent: tallies.bytes_sent,
             unique_addresses: addresses.distinct,
             unique_addresses_exact: addresses.exact,

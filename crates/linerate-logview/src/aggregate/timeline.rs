@@ -484,7 +484,10 @@ mod tests {
         let (start, seconds, counts, outside) = picture(&selected);
         assert_eq!((start, seconds, outside), (Some(600), 1, 0));
         assert_eq!((counts.len(), counts[100]), (701, 1));
-        assert_eq!((span(650, i64::MAX).first, span(650, i64::MAX).last), (650, 1_300));
+        assert_eq!(
+            (span(650, i64::MAX).first, span(650, i64::MAX).last),
+            (650, 1_300)
+        );
         assert_eq!((span(0, 900).first, span(0, 900).last), (600, 900));
         assert_eq!(whole.span_between(2_000, i64::MAX), None);
         assert_eq!(whole.span_between(i64::MAX, i64::MIN), None);

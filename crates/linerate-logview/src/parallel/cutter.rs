@@ -89,6 +89,13 @@ impl Cutter {
         }
     }
 
+    /// Passes on the whole lines and forgets an unfinished one.
+    pub fn discard_line(&mut self, mut each: impl FnMut(Chunk)) {
+        self.flush(&mut each);
+        self.text.clear();
+        self.skipping = false;
+    }
+
     /// Takes back the buffer of a chunk that is no longer needed.
     pub(super) fn recycle(&mut self, mut text: Vec<u8>) {
         text.clear();
@@ -192,5 +199,16 @@ mod tests {
         cutter.handle_input(b"\n", |chunk| chunks.push(chunk.text));
         cutter.flush(|chunk| chunks.push(chunk.text));
         assert_eq!(chunks, [b"ab\n", b"cd\n"]);
+    }
+
+    #[test]
+    fn discarding_a_line_yields_the_whole_lines_before_it() {
+        let mut cutter = Cutter::new(9);
+        let mut chunks = Vec::new();
+        cutter.handle_input(b"ab\ncd", |chunk| chunks.push(chunk.text));
+        cutter.discard_line(|chunk| chunks.push(chunk.text));
+        cutter.handle_input(b"ef\n", |chunk| chunks.push(chunk.text));
+        cutter.handle_eof(|chunk| chunks.push(chunk.text));
+        assert_eq!(chunks, [b"ab\n", b"ef\n"]);
     }
 }

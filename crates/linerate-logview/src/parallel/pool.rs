@@ -8,6 +8,7 @@ use std::thread::{self, JoinHandle};
 use super::{Chunk, Cutter, Worker};
 use crate::aggregate::{Aggregator, Batch, Limits};
 use crate::format::Format;
+use crate::summary::Damage;
 
 /// How many chunks each thread may hold: one being parsed and one waiting.
 const CHUNKS_MAX: usize = 2;
@@ -81,6 +82,14 @@ impl Pool {
     pub fn handle_eof(&mut self) {
         self.with_cutter(|cutter, each| cutter.handle_eof(each));
         self.merge_all();
+    }
+
+    /// Ends a file that is damaged: counts its whole lines, forgets an unfinished one, and notes the
+    /// damage. Blocks until all of it is counted.
+    pub fn handle_damage(&mut self, damage: Damage) {
+        self.with_cutter(|cutter, each| cutter.discard_line(each));
+        self.merge_all();
+        self.log.handle_damage(damage);
     }
 
     /// Blocks until all whole lines are counted.

@@ -4,7 +4,11 @@ use std::time::Duration;
 
 use super::{Limits, SessionError, VERDICT_BYTES, followed::count, message};
 use crate::{
-    aggregate::Aggregator, decode::Progress, format::Format, input::Input, summary::Summary,
+    aggregate::Aggregator,
+    decode::{DecodeError, Progress},
+    format::Format,
+    input::Input,
+    summary::{Damage, Summary},
 };
 
 /// The number of lines from which on the share of requests is meaningful.
@@ -29,6 +33,8 @@ pub(super) struct Upload {
     /// The format that the client named.
     format: Option<Format>,
     input: Input,
+    /// True while the remainder of a damaged file is skipped.
+    is_skipping: bool,
     /// True while the decoder holds back decoded bytes because the work limit was reached.
     is_draining: bool,
     log: Aggregator,
@@ -58,6 +64,7 @@ impl Upload {
             is_complete: false,
             input: Input::new(format.clone(), limits.decode.clone()),
             format,
+            is_skipping: false,
             is_draining: false,
             log: Aggregator::new(aggregate),
             verdict: Verdict::default(),
@@ -181,10 +188,24 @@ impl Upload {
 
     fn take_of_file(&mut self, bytes: &[u8], work_max: usize) -> Result<Progress, SessionError> {
         let log = &mut self.log;
-        let decoded = self
-            .input
-            .handle_some(bytes, work_max, |event| count(log, event));
-        let progress = decoded.map_err(|error| self.in_file(SessionError::Decode(error)))?;
+        let skipped = Progress {
+            read: bytes.len(),
+            work: bytes.len(),
+            is_done: true,
+        };
+        let decoded = match self.is_skipping {
+            true => Ok(skipped),
+            false => self
+                .input
+                .handle_some(bytes, work_max, |event| count(log, event)),
+        };
+        let progress = match decoded {
+            Ok(progress) => progress,
+            Err(error) => {
+                self.handle_damage(error)?;
+                skipped
+            }
+        };
         self.received += progress.read as u64;
         self.current_bytes += progress.read as u64;
         let judged = self.verdict.after_input(&self.log);
@@ -201,16 +222,37 @@ impl Upload {
     }
 
     fn end_file(&mut self, limits: &Limits) -> Result<(), SessionError> {
-        let log = &mut self.log;
-        let decoded = self.input.handle_eof(|event| count(log, event));
-        self.log.handle_eof();
-        let judged = decoded.map_err(SessionError::Decode);
-        let judged = judged.and_then(|()| self.verdict.at_eof(&self.log));
+        if !std::mem::take(&mut self.is_skipping) {
+            let log = &mut self.log;
+            match self.input.handle_eof(|event| count(log, event)) {
+                Ok(()) => self.log.handle_eof(),
+                Err(error) => self.handle_damage(error)?,
+            }
+            self.is_skipping = false;
+        }
+        let judged = self.verdict.at_eof(&self.log);
         judged.map_err(|reason| self.in_file(reason))?;
         self.verdict = Verdict::of_next_file(&self.log);
         self.input = Input::new(self.format.clone(), limits.decode.clone());
         self.current += 1;
         self.current_bytes = 0;
+        Ok(())
+    }
+
+    /// Counts what was read of a damaged file, and skips the remainder. Fails if no request was
+    /// read, or if the file was refused for another reason.
+    fn handle_damage(&mut self, error: DecodeError) -> Result<(), SessionError> {
+        let log = &mut self.log;
+        // Passes on what was held back until the format is known, and returns the same error.
+        let _ = self.input.handle_eof(|event| count(log, event));
+        let name = self.files[self.current].name.clone();
+        let lines = self.log.lines() - self.verdict.lines_before;
+        let damage = Damage::new(name, &error, self.current_bytes, lines);
+        match damage.filter(|_| self.log.requests() > self.verdict.requests_before) {
+            Some(damage) => self.log.handle_damage(damage),
+            None => return Err(self.in_file(SessionError::Decode(error))),
+        }
+        self.is_skipping = true;
         Ok(())
     }
 

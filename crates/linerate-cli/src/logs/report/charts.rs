@@ -5,7 +5,7 @@ use linerate_logview::summary::{Latency, Timeline};
 
 use super::super::chart;
 use super::Report;
-use super::text::{duration, microseconds, moment};
+use super::text::{counted, duration, microseconds, moment, precise_moment};
 
 /// Width of the labels to the left of sparklines.
 const NAME_WIDTH: usize = 6;
@@ -39,13 +39,18 @@ impl Report {
             }
         }
         let end = start.saturating_add_unsigned(timeline.bucket_seconds * buckets as u64);
+        let moment = match timeline.bucket_seconds {
+            ..60 => precise_moment,
+            60.. => moment,
+        };
         let (start, end) = (moment(start), moment(end));
         let gap = columns.len().saturating_sub(start.len() + 1);
         self.line(&format!("  {:NAME_WIDTH$}{start} {end:>gap$}", ""));
         if timeline.outside > 0 {
-            let outside = grouped(timeline.outside);
             self.line(&format!(
-                "  {outside} requests outside this period are not shown"
+                "  {} outside this period {} not shown",
+                counted(timeline.outside, "request"),
+                if timeline.outside == 1 { "is" } else { "are" },
             ));
         }
     }
@@ -63,8 +68,8 @@ impl Report {
         ];
         let percentiles = percentiles.map(|(part, time)| format!("{part} {}", microseconds(time)));
         self.heading(&format!(
-            "Duration of {} requests: {}",
-            grouped(latency.count),
+            "Duration of {}: {}",
+            counted(latency.count, "request"),
             percentiles.join(", ")
         ));
         let counts: Vec<_> = latency.buckets.iter().map(|(_, count)| *count).collect();

@@ -5,12 +5,14 @@ use linerate_logview::summary::{Firewall, Panel, Ranked, Summary, Suspect};
 
 use super::super::chart;
 use super::Report;
-use super::text::{bytes, moment, percent, printable, shortened};
+use super::text::{bytes, counted, moment, percent, printable, without_middle};
 
-/// Width of the bars, in narrow reports and in wide ones.
-const BAR_WIDTHS: [usize; 2] = [10, 20];
+/// Width of the bars, in wide reports, in narrow ones, and where the values need the space.
+const BAR_WIDTHS: [usize; 3] = [20, 10, 0];
 /// Minimum number of columns of a wide report.
 const WIDE: usize = 100;
+/// Values that are longer than this are cut, rather than the bars.
+const VALUE_CHARS: usize = 60;
 /// Width of everything before the last column except the bar: requests, share, bytes, errors and
 /// gaps.
 const NUMBERS_WIDTH: usize = 2 + 11 + 9 + 2 + 9 + 9 + 2;
@@ -31,7 +33,7 @@ impl Report {
         }
         self.countries(summary);
         let bots = &summary.bots;
-        let title = format!("Bots: {} requests", grouped(bots.requests));
+        let title = format!("Bots: {}", counted(bots.requests, "request"));
         self.ranked(&title, summary.requests, &bots.top);
         for (title, rows) in [
             (
@@ -73,7 +75,7 @@ impl Report {
         let unknown = std::mem::take(&mut panel.none);
         let mut title = title("Countries", &panel);
         if unknown > 0 {
-            title += &format!(", {} requests from unknown countries", grouped(unknown));
+            title += &format!(", {} from unknown countries", counted(unknown, "request"));
         }
         self.ranked(&title, summary.requests, &panel.top);
     }
@@ -83,7 +85,7 @@ impl Report {
             return;
         }
         self.heading(title);
-        let bar_width = BAR_WIDTHS[usize::from(self.layout.width >= WIDE)];
+        let bar_width = self.bar_width(rows);
         self.line(&format!(
             "  {:>11}{:>9}  {:bar_width$}{:>9}{:>9}",
             "requests", "share", "", "sent", "errors"
@@ -98,8 +100,30 @@ impl Report {
                 chart::bar(row.requests, max, bar_width),
                 bytes(row.bytes),
                 grouped(row.errors),
-                value(&row.value, room)
+                self.value(&row.value, room)
             ));
+        }
+    }
+
+    /// Returns the greatest width of the bars that leaves enough space for the values.
+    fn bar_width(&self, rows: &[Ranked]) -> usize {
+        let shown = rows.iter().take(self.layout.rows_max);
+        let longest = shown.map(|row| printable(&row.value).chars().count()).max();
+        let needed = longest.unwrap_or(0).min(VALUE_CHARS);
+        let widths = BAR_WIDTHS
+            .into_iter()
+            .skip(usize::from(self.layout.width < WIDE));
+        let fits = |bar: &usize| NUMBERS_WIDTH + bar + needed <= self.layout.width;
+        let mut widths = widths.filter(|bar| !self.layout.cuts_values || fits(bar));
+        widths.next().unwrap_or(0)
+    }
+
+    /// Returns a value, in at most `room` characters if values are cut.
+    fn value(&self, value: &str, room: usize) -> String {
+        let value = printable(value);
+        match self.layout.cuts_values {
+            true => without_middle(&value, room),
+            false => value,
         }
     }
 
@@ -123,7 +147,7 @@ impl Report {
                 grouped(row.requests),
                 grouped(row.errors),
                 moment(row.peak_at),
-                value(&row.value, room)
+                self.value(&row.value, room)
             ));
         }
     }
@@ -134,20 +158,25 @@ fn title(name: &str, panel: &Panel) -> String {
     let about = if panel.exact { "" } else { "about " };
     let mut title = format!("{name}: {about}{}", grouped(panel.distinct));
     if panel.none > 0 {
-        title += &format!(", {} requests have none", grouped(panel.none));
+        title += &format!(
+            ", {} {} none",
+            counted(panel.none, "request"),
+            have(panel.none)
+        );
     }
     if panel.error_max > 0 {
         title += &format!(", counts may be up to {} too low", grouped(panel.error_max));
     }
     if panel.not_counted > 0 {
         title += &format!(
-            ", {} requests have other values",
-            grouped(panel.not_counted)
+            ", {} {} other values",
+            counted(panel.not_counted, "request"),
+            have(panel.not_counted)
         );
     }
     title
 }
 
-fn value(value: &str, room: usize) -> String {
-    shortened(&printable(value), room)
+fn have(count: u64) -> &'static str {
+    if count == 1 { "has" } else { "have" }
 }

@@ -4,6 +4,7 @@ use super::{Layout, report};
 
 const NARROW: Layout = Layout {
     width: 80,
+    cuts_values: true,
     rows_max: 3,
 };
 
@@ -41,11 +42,7 @@ format        combined
 from          2021-01-22 01:00 UTC
 to            2021-01-22 01:19 UTC
 
-Requests over time: each column is 1 minute, peak 60
-  all   ████████████████████
-  4xx   ████████████████████
-        2021-01-22 01:00 UTC 2021-01-22 01:20 UTC
-
+@@CHART@@
 Statuses: 2
      requests    share                 sent   errors
           800   66.7 %  ██████████   800 kB        0  200
@@ -56,9 +53,9 @@ Methods: 1
         1,200  100.0 %  ██████████  1.20 MB      400  GET
 
 Paths: 2
-     requests    share                 sent   errors
-        1,199   99.9 %  ██████████  1.20 MB      399  /xxx
-            1    0.1 %  ▏           1.00 kB        1  /xxxxxxxxxxxxxxxxxxxxxxxx…
+     requests    share       sent   errors
+        1,199   99.9 %    1.20 MB      399  /xxx
+            1    0.1 %    1.00 kB        1  /xxxxxxxxxxxxxxxxx…xxxxxxxxxxxxxxxxx
 
 Addresses: 5
      requests    share                 sent   errors
@@ -76,9 +73,9 @@ Bots: 600 requests
           600   50.0 %  ██████████   600 kB      200  Googlebot
 
 Paths with client errors (4xx)
-     requests    share                 sent   errors
-          399   33.2 %  ██████████  1.20 MB      399  /xxx
-            1    0.1 %  ▏           1.00 kB        1  /xxxxxxxxxxxxxxxxxxxxxxxx…
+     requests    share       sent   errors
+          399   33.2 %    1.20 MB      399  /xxx
+            1    0.1 %    1.00 kB        1  /xxxxxxxxxxxxxxxxx…xxxxxxxxxxxxxxxxx
 
 Addresses by busiest minute
    per minute   requests   errors  busiest minute        address
@@ -126,4 +123,27 @@ fn durations_are_shown_where_the_format_has_them() {
     let text = report(&log.summary(), NARROW);
     assert!(text.contains("Duration of 1,000 requests: p50 5"), "{text}");
     assert!(text.contains(", max 1.00 s\n"), "{text}");
+}
+
+#[test]
+fn values_are_whole_where_no_terminal_limits_their_length() {
+    let layout = Layout {
+        cuts_values: false,
+        ..NARROW
+    };
+    let text = report(&log().summary(), layout);
+    assert!(
+        text.contains(&format!("  /{}\n", "x".repeat(300))),
+        "{text}"
+    );
+    assert!(!text.contains('…'));
+}
+
+#[test]
+fn counts_of_one_are_singular() {
+    let mut log = Aggregator::new(Limits::default());
+    log.handle_input(b"192.0.2.7 - - [22/Jan/2021:01:47:05 +0000] \"GET / HTTP/1.1\" 200 1 \"-\" \"Googlebot\"\n");
+    let text = report(&log.summary(), NARROW);
+    assert!(text.contains("\nBots: 1 request\n"), "{text}");
+    assert!(text.contains("each column is 1 second, peak 1\n"), "{text}");
 }

@@ -41,12 +41,7 @@ impl Span {
     /// Creates a span with the shortest buckets, but not shorter than `seconds_min`, of which at
     /// most `buckets_max` are needed. Returns `None` if even the longest buckets are too short, or
     /// if the span would end before it begins.
-    pub(super) fn new(
-        first: i64,
-        last: i64,
-        seconds_min: i64,
-        buckets_max: usize,
-    ) -> Option<Self> {
+    pub(super) fn new(first: i64, last: i64, seconds_min: i64, buckets_max: usize) -> Option<Self> {
         let buckets_max = i64::try_from(buckets_max).unwrap_or(i64::MAX);
         let mut seconds = seconds_min;
         while seconds <= SECONDS_MAX && first <= last {

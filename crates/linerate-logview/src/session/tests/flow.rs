@@ -109,6 +109,81 @@ fn upload_ends_with_the_figures_of_the_whole_file() {
     );
 }
 
+fn zstd(log: &[u8]) -> Vec<u8> {
+    zstd::encode_all(log, 1).unwrap()
+}
+
+/// A log of lines that compress badly, so that half of the file has about half of the lines.
+fn varied_log() -> Vec<u8> {
+    let mut number = 1u64;
+    let mut next = || {
+        number = number
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        number
+    };
+    let line = |_| {
+        let (path, query) = (next(), next());
+        format!(
+            "192.0.2.7 - - [22/Jan/2021:01:47:05 +0000] \"GET /{path:x}{query:x} HTTP/1.1\" 200 654\n"
+        )
+    };
+    (0..20_000).map(line).collect::<String>().into_bytes()
+}
+
+#[test]
+fn compressed_files_that_end_early_have_the_figures_of_their_whole_lines() {
+    let log = varied_log();
+    for mut file in [gzip(&log), zstd(&log)] {
+        file.truncate(file.len() / 2);
+        let sizes = [Some(file.len() as u64), Some(LINE.len() as u64)];
+        let mut client = Client::started_with(Limits::default(), &sizes);
+        for piece in file.chunks(10_007) {
+            client.send(piece);
+        }
+        client.send(LINE);
+        let replies = client.finish();
+        let summary = &replies.last().unwrap()["summary"];
+        let lines = summary["damaged"][0]["lines"].as_u64().unwrap();
+        assert!((5_000..15_000).contains(&lines), "{lines}");
+        let expected = json!({
+            "file": "a.log", "reason": "truncated", "bytes": file.len(), "lines": lines,
+        });
+        assert_eq!(summary["damaged"], json!([expected]));
+        assert_eq!(
+            (&summary["requests"], &summary["unparsed"]),
+            (&json!(lines + 1), &json!(0))
+        );
+    }
+}
+
+#[test]
+fn corrupt_file_has_the_figures_of_the_lines_before_the_damage() {
+    let mut file = gzip(&varied_log());
+    let middle = file.len() / 2;
+    file[middle..middle + 64].fill(0xFF);
+    let mut client = Client::started(Limits::default(), file.len() as u64);
+    for piece in file.chunks(10_007) {
+        client.send(piece);
+    }
+    let replies = client.finish();
+    let summary = &replies.last().unwrap()["summary"];
+    assert_eq!(summary["damaged"][0]["reason"], "corrupt");
+    assert!(summary["damaged"][0]["bytes"].as_u64().unwrap() >= middle as u64);
+    assert!(summary["requests"].as_u64().unwrap() > 5_000);
+}
+
+#[test]
+fn short_file_that_ends_early_is_counted_although_its_format_was_not_known_yet() {
+    let whole = gzip(&[LINE, LINE].concat());
+    let file = &whole[..whole.len() - 8];
+    let mut client = Client::started(Limits::default(), file.len() as u64);
+    client.send(file);
+    let replies = client.finish();
+    assert_eq!(replies[0]["summary"]["requests"], 2, "{replies:?}");
+    assert_eq!(replies[0]["summary"]["damaged"][0]["lines"], 2);
+}
+
 #[test]
 fn ready_contains_the_window() {
     let mut client = Client::new(Limits::default());
