@@ -1,6 +1,6 @@
 // The link to the broker, and its history.
 
-import { grouped, humanDuration, utcClock, utcDay } from "../shared/format.js";
+import { counted, humanDuration, utcClock, utcDay } from "../shared/format.js";
 import { create, element, setText } from "../shared/page.js";
 import { timelineOf } from "./timeline.js";
 import type { BrokerLink, Change } from "./views.js";
@@ -23,7 +23,7 @@ export function showBroker(view: BrokerLink, nowMs: number): void {
   const state = element("broker-state");
   state.dataset["link"] = view.link;
   setText(state, isUp ? `${view.broker}: up${trip}` : `${view.broker}: deaf, nothing arrives`);
-  const gaps = view.gaps === 0 ? "no gaps" : `${grouped(view.gaps)} gaps`;
+  const gaps = view.gaps === 0 ? "no gaps" : counted(view.gaps, "gap");
   const time = view.gaps === 0 ? "" : `, ${durationText(view.gap_time_ms)} in total`;
   setText(element("broker-gaps"), `${gaps} since the start${time}`);
   showBar(view, nowMs);
@@ -51,7 +51,7 @@ function showBar(view: BrokerLink, nowMs: number): void {
   const deaf = spans.filter(({ state }) => state === "deaf").length;
   bar.setAttribute(
     "aria-label",
-    `The last hour: deaf ${deaf === 1 ? "once" : `${deaf} times`}, ${marks.length} gaps`,
+    `The last hour: deaf ${deaf === 1 ? "once" : `${deaf} times`}, ${counted(marks.length, "gap")}`,
   );
 }
 
@@ -73,7 +73,7 @@ function describe(change: Change): string {
   if (change.change === "deaf") {
     return "deaf: nothing arrives";
   }
-  const where = change.channels === null ? "all channels" : `${grouped(change.channels)} channels`;
+  const where = change.channels === null ? "all channels" : counted(change.channels, "channel");
   const why = REASONS[change.reason] ?? change.reason;
   return `gap of up to ${durationText(change.lasted_ms)} in ${where}: ${why}`;
 }

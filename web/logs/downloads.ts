@@ -2,7 +2,7 @@
 
 import { element, setText } from "../shared/page.js";
 import { announce } from "./announcer.js";
-import { cssColour } from "./colours.js";
+import { colourName, cssColour } from "./colours.js";
 import {
   type Drawing,
   figuresAsCsv,
@@ -127,23 +127,38 @@ function drawingOf(chart: RequestsChart): Drawing | undefined {
   };
 }
 
-/** Returns the chart as shown on the screen, with its title and background. */
+/** Draws the legend of the chart, from left to right. The unit of `y` is a device pixel. */
+function drawLegend(context: CanvasRenderingContext2D, drawing: Drawing, y: number): void {
+  const scale = devicePixelRatio;
+  let x = 12 * scale;
+  context.font = `${Math.round(13 * scale)}px ${getComputedStyle(document.body).fontFamily}`;
+  drawing.layers.layers.forEach(({ name }, place) => {
+    context.fillStyle = drawing.colour(colourName(drawing.split, name, place));
+    context.fillRect(x, y, 11 * scale, 11 * scale);
+    context.fillStyle = drawing.colour("--ink-soft");
+    context.fillText(name, x + 17 * scale, y + 10 * scale);
+    x += 35 * scale + context.measureText(name).width;
+  });
+}
+
+/** Returns the chart as shown on the screen, with its title, legend and background. */
 function asPng(chart: RequestsChart): Promise<Blob> | undefined {
   const { canvas } = chart;
+  const drawing = drawingOf(chart);
   const picture = document.createElement("canvas");
-  const head = Math.round(48 * devicePixelRatio);
+  const head = Math.round(70 * devicePixelRatio);
   picture.width = canvas.width;
   picture.height = canvas.height + head;
   const context = picture.getContext("2d");
-  if (context === null) {
+  if (context === null || drawing === undefined) {
     return undefined;
   }
   context.fillStyle = cssColour("--card");
   context.fillRect(0, 0, picture.width, picture.height);
   context.fillStyle = cssColour("--ink");
   context.font = `600 ${Math.round(16 * devicePixelRatio)}px ${getComputedStyle(document.body).fontFamily}`;
-  const title = `${element("chart-title").textContent ?? ""}, ${element("span").textContent ?? ""}`;
-  context.fillText(title, 12 * devicePixelRatio, 30 * devicePixelRatio, picture.width - 24);
+  context.fillText(drawing.title, 12 * devicePixelRatio, 30 * devicePixelRatio, picture.width - 24);
+  drawLegend(context, drawing, 46 * devicePixelRatio);
   context.drawImage(canvas, 0, head);
   return new Promise((resolve, reject) => {
     picture.toBlob((blob) =>

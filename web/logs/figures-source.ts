@@ -24,6 +24,8 @@ const ASK_EVERY_MS = 500;
 
 export interface FiguresSourceEvents {
   figures(figures: Figures): void;
+  /** The figures of a view that was chosen have arrived. */
+  arrived(shown: Summary): void;
   lines(total: number, rows: readonly Row[]): void;
   /** The lines cannot be shown, for the server's reason. */
   linesRefused(why: string): void;
@@ -50,6 +52,8 @@ export class FiguresSource {
   #shown: Summary | undefined;
   #compared: { summary: Summary; range: TimeRange } | undefined;
   #isFinal = false;
+  /** True from the choice of a view until its figures arrive. */
+  #isAwaited = false;
   #askedAtMs = -Infinity;
   #timer: ReturnType<typeof setTimeout> | undefined;
 
@@ -73,6 +77,7 @@ export class FiguresSource {
         events.pending(false);
         events.objection(reachOf(summary));
         this.#tell();
+        this.#handleArrival(summary);
       },
       comparison: (summary) => {
         const range = comparedRange(this.#view);
@@ -137,8 +142,19 @@ export class FiguresSource {
     }
     this.#events.pending(!isShown && this.#whole !== undefined);
     this.#tell();
+    this.#isAwaited = true;
+    if (isShown && this.#shown !== undefined) {
+      this.#handleArrival(this.#shown);
+    }
     if (!this.#refuseUnfilterable()) {
       this.#ask(isShown);
+    }
+  }
+
+  #handleArrival(shown: Summary): void {
+    if (this.#isAwaited) {
+      this.#isAwaited = false;
+      this.#events.arrived(shown);
     }
   }
 

@@ -2,6 +2,7 @@
 
 import { create, element, setText } from "../shared/page.js";
 import type { Misplaced } from "./protocol.js";
+import { visible } from "./visible.js";
 
 interface FilterBarEvents {
   change(filters: readonly string[]): void;
@@ -45,8 +46,12 @@ export class FilterBar {
       element("filters-none"),
       filters.length === 0 ? "No filters: click any value below to add one." : "",
     );
-    element("clear-filters").hidden = filters.length === 0;
-    if (had) {
+    const clear = element("clear-filters");
+    const hadClear = document.activeElement === clear;
+    clear.hidden = filters.length === 0;
+    if (hadClear && clear.hidden) {
+      element("filter-open").focus();
+    } else if (had) {
       const next = this.#chips.querySelector<HTMLElement>("button");
       (next ?? element("filter-open")).focus();
     }
@@ -131,12 +136,12 @@ export class FilterBar {
 function chip(filter: string): HTMLLIElement {
   const item = create("li", "chip");
   item.dataset["testid"] = "filter";
-  const change = create("button", "chip-change", filter);
+  const change = create("button", "chip-change", visible(filter));
   change.type = "button";
-  change.title = `${filter}\nClick to change it`;
+  change.title = `${visible(filter)}\nClick to change it`;
   const remove = create("button", "chip-remove", "×");
   remove.type = "button";
-  remove.setAttribute("aria-label", `Remove the filter ${filter}`);
+  remove.setAttribute("aria-label", `Remove the filter ${visible(filter)}`);
   item.append(change, remove);
   return item;
 }

@@ -3,6 +3,7 @@
 import { grouped } from "../shared/format.js";
 import { create, element, setText } from "../shared/page.js";
 import type { Row } from "./protocol.js";
+import { visible } from "./visible.js";
 
 /** Lines on one page. */
 export const PAGE_LINES = 25;
@@ -51,7 +52,7 @@ export class LinesTable {
       const row = rows[i];
       if (number !== undefined && text !== undefined) {
         setText(number, row === undefined ? "" : grouped(row.line));
-        setText(text, row?.text ?? "");
+        setText(text, visible(row?.text ?? ""));
       }
     });
     const last = Math.min(total, this.#offset + rows.length);

@@ -1,6 +1,7 @@
 // The log page `/logs`: reads files and shows their figures; the current view is kept in the
 // address.
 
+import { counted } from "../shared/format.js";
 import { element, setText } from "../shared/page.js";
 import { announce } from "./announcer.js";
 import { watchDownloads } from "./downloads.js";
@@ -42,6 +43,11 @@ watchDownloads(figures.chart, () =>
 );
 element("cancel").addEventListener("click", () => stopReading());
 element("retry").addEventListener("click", () => readFiles(lastFiles, "auto"));
+addEventListener("keydown", (event) => {
+  if (event.key === "Escape") {
+    closeMenus();
+  }
+});
 addEventListener("popstate", () => showView(parseView(location.hash)));
 setState("idle");
 showSharedView();
@@ -136,6 +142,7 @@ function open(from: Source): void {
     () => ({ offset: figures.lines.offset, limit: PAGE_LINES }),
     {
       figures: (shown) => figures.show(shown),
+      arrived: ({ requests }) => announce(`${counted(requests, "request")} shown`),
       lines: (total, rows) => figures.showLines(total, rows),
       linesRefused: (why) => figures.lines.refuse(sentence(why)),
       objection: (why) => figures.showObjection(sentence(why)),
@@ -220,6 +227,13 @@ function handleEnd(ended: Ended): void {
   }
 }
 
+/** Closes menus that are open although the focus is elsewhere. */
+function closeMenus(): void {
+  for (const menu of document.querySelectorAll<HTMLDetailsElement>("details.menu[open]")) {
+    menu.open = false;
+  }
+}
+
 /** Shows another view and stores it in the address. */
 function changeView(chosen: View): void {
   const fragment = fragmentOf(chosen);
@@ -260,6 +274,7 @@ function showTrouble({ title, detail, retry }: Trouble): void {
   element("retry").hidden = !retry;
   hideFormatForm();
   element("trouble").hidden = false;
+  element("trouble").scrollIntoView({ block: "nearest" });
 }
 
 function hideTrouble(): void {

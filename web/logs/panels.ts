@@ -1,6 +1,6 @@
 // The panels of values: paths, statuses, addresses and so on, each a table of the most frequent.
 
-import { grouped, humanBytes, percentage, utcClock, utcDay } from "../shared/format.js";
+import { counted, grouped, humanBytes, percentage, utcClock, utcDay } from "../shared/format.js";
 import { create, element, setText } from "../shared/page.js";
 import { changeOf, directionOf } from "./change.js";
 import type { Field } from "./query.js";
@@ -22,6 +22,8 @@ export interface Shown {
   filters: readonly string[];
   /** The panels that are expanded to show many values. */
   more: readonly string[];
+  /** True if no more lines will follow, so that tables need no space for more values. */
+  isFinal: boolean;
 }
 
 export interface PanelEvents {
@@ -258,13 +260,13 @@ class ValuePanel implements Panel {
     const rows = top.map((entry) => this.#row(entry, shown, before));
     const isLong = shown?.more.includes(this.#spec.id) === true;
     this.#table.resize(isLong ? Math.max(rows.length, this.#spec.rows) : this.#spec.rows);
-    this.#table.show(rows, shown?.filters ?? []);
+    this.#table.show(rows, shown?.filters ?? [], shown?.isFinal ?? false);
     this.#more.disabled = !isLong && (figures?.distinct ?? top.length) <= this.#spec.rows;
     nameMore(this.#more, this.#spec, isLong);
     setText(
       this.#note,
       figures === undefined
-        ? countNote(shown, top.length)
+        ? countNote(shown, Math.min(top.length, isLong ? top.length : this.#spec.rows))
         : distinctNote(figures, this.#spec.noValue),
     );
     const isEmpty = shown !== undefined && top.length === 0;
@@ -351,7 +353,7 @@ class FirewallPanel implements Panel {
   show(shown: Shown | undefined): void {
     const entries = shown?.summary.firewall[this.#order] ?? [];
     const rows = entries.map((entry) => this.#row(entry));
-    this.#table.show(rows, shown?.filters ?? []);
+    this.#table.show(rows, shown?.filters ?? [], shown?.isFinal ?? false);
     const error = shown?.summary.firewall.error_max ?? 0;
     const { note } = FIREWALL[this.#order];
     setText(this.#note, error === 0 ? note : `${note} Peaks at most ${grouped(error)} too low.`);
@@ -439,7 +441,7 @@ export function distinctNote(
     parts.push(`counts at most ${grouped(error_max)} too low`);
   }
   if (none > 0) {
-    parts.push(`${grouped(none)} requests ${noValue}`);
+    parts.push(`${counted(none, "request")} ${noValue}`);
   }
   return parts.join(" · ");
 }

@@ -37,7 +37,11 @@ export class RangeBar {
     write(this.#shown, view.range ?? whole);
     write(this.#compared, comparedRange(view));
     this.#kind.value = view.comparison.kind;
-    (element("whole-log") as HTMLButtonElement).disabled = view.range === null;
+    const wholeLog = element("whole-log") as HTMLButtonElement;
+    if (view.range === null && document.activeElement === wholeLog) {
+      element("overview-strip").focus({ preventScroll: true }); // A disabled button loses it.
+    }
+    wholeLog.disabled = view.range === null;
     element("compare-range").classList.toggle("unused", view.comparison.kind === "none");
     for (const field of this.#compared) {
       field.disabled = view.comparison.kind !== "range";

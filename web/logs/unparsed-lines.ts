@@ -3,6 +3,7 @@
 import { grouped } from "../shared/format.js";
 import { create, element, setText } from "../shared/page.js";
 import type { Summary, UnparsedLine } from "./summary.js";
+import { visible } from "./visible.js";
 
 /** Appends the samples that are not shown yet; the server only adds to them. */
 export function showUnparsedLines(summary: Summary): void {
@@ -49,7 +50,7 @@ function row({ line, reason, text }: UnparsedLine): HTMLLIElement {
   const why = create("span", "unparsed-reason", reason);
   why.dataset["testid"] = "unparsed-reason";
   head.append(number, why);
-  const code = create("code", "unparsed-text", text);
+  const code = create("code", "unparsed-text", visible(text));
   code.dataset["testid"] = "unparsed-text";
   code.tabIndex = 0; // It scrolls sideways, which needs the focus for keyboard users.
   item.append(head, code);

@@ -1,7 +1,8 @@
 // A table of values with bars: each value can be shown alone or excluded, by pointer or keyboard.
 
-import { create, setFigure, setText } from "../shared/page.js";
+import { create, element, setFigure, setText } from "../shared/page.js";
 import { type Choice, filterOf } from "./query.js";
+import { visible } from "./visible.js";
 
 export interface Cell {
   text: string;
@@ -27,9 +28,16 @@ export interface ValueRow {
 /** A click or key on a row: show only its value, or hide it. */
 export type Choose = (choice: Choice) => void;
 
+/** A label of more characters has an end that stays visible, of this many. */
+const LONG_LABEL = 40;
+const LABEL_END = 28;
+/** An empty table has the height of this many rows, for the reason why it is empty. */
+const ROWS_IF_EMPTY = 3;
+
 /**
  * Rows are filled in place and their number is fixed, so that nothing below moves while figures
- * arrive. If there are to be more, the table scrolls. One row at a time can be reached with Tab,
+ * arrive; rows that are still empty at the end are hidden. If there are to be more, the table
+ * scrolls. One row at a time can be reached with Tab,
  * and the arrow keys move on from there.
  */
 export class ValueTable {
@@ -86,13 +94,36 @@ export class ValueTable {
     scrolled?.classList.toggle("values-many", rowsMax > this.#rowsAtFirst);
   }
 
-  show(rows: ValueRow[], filters: readonly string[]): void {
+  /** Fills the table. `isFinal` is true if no more values will follow for now. */
+  show(rows: ValueRow[], filters: readonly string[], isFinal: boolean): void {
+    const hadFocus = this.#body.contains(document.activeElement);
+    const focused = hadFocus ? this.#rows[this.#current]?.label : undefined;
     this.#rows = rows.slice(0, this.#rowsMax);
-    this.#current = Math.max(0, Math.min(this.#current, this.#rows.length - 1));
+    const place = this.#rows.findIndex(({ label }) => label === focused);
+    const current = place >= 0 ? place : this.#current;
+    this.#current = Math.max(0, Math.min(current, this.#rows.length - 1));
     const longest = this.#rows.reduce((most, { length }) => Math.max(most, length), 0);
+    const shown = isFinal ? this.#rows.length || ROWS_IF_EMPTY : this.#rowsMax;
     [...this.#body.rows].forEach((row, i) => {
       fill(row, this.#rows[i], longest, filters, i === this.#current);
+      row.hidden = i >= shown;
     });
+    if (hadFocus) {
+      this.#keepFocus();
+    }
+  }
+
+  /** Moves the focus to the row of the value that had it, or out of the table if it is empty. */
+  #keepFocus(): void {
+    const from = document.activeElement;
+    const row = this.#body.rows[this.#current];
+    const kind = from?.classList.contains("value-exclude") ? ".value-exclude" : ".value-name";
+    const target = row?.querySelector<HTMLButtonElement>(kind);
+    if (this.#rows.length === 0 || !target) {
+      element("filter-open").focus({ preventScroll: true });
+    } else if (target !== from) {
+      target.focus({ preventScroll: true });
+    }
   }
 
   #handleClick({ target }: Event): void {
@@ -179,21 +210,39 @@ function fill(
   bar.style.width = `${data === undefined ? 0 : (100 * data.length) / Math.max(1, longest)}%`;
   row.dataset["value"] = data?.label ?? "";
   setText(meaning, data?.meaning ?? "");
-  setText(name, data?.label ?? "");
+  setLabel(name, visible(data?.label ?? ""));
   for (const it of [name, exclude]) {
     it.hidden = data === undefined;
     it.tabIndex = isCurrent ? 0 : -1;
   }
   if (data !== undefined) {
     const isOnly = filters.includes(filterOf({ ...data.choice, exclude: false }));
-    name.title = isOnly ? `Show all again, not only ${data.label}` : `Show only ${data.label}`;
+    const label = visible(data.label);
+    name.title = isOnly ? `Show all again, not only ${label}` : `Show only ${label}`;
     name.setAttribute("aria-pressed", String(isOnly));
-    exclude.title = `Exclude ${data.label}`;
-    exclude.setAttribute("aria-label", `Exclude ${data.label}`);
+    exclude.title = `Exclude ${label}`;
+    exclude.setAttribute("aria-label", `Exclude ${label}`);
   }
   [...row.querySelectorAll<HTMLElement>(".value-cell")].forEach((cell, i) => {
     const { text, exact, tone } = data?.cells[i] ?? { text: "", exact: 0 };
     setFigure(cell, text, exact);
     cell.className = `value-cell ${tone ?? ""}`.trim();
   });
+}
+
+/**
+ * Writes a label whose end stays visible if it is too long: user agents and addresses often differ
+ * only there.
+ */
+function setLabel(name: HTMLElement, label: string): void {
+  if (name.textContent === label) {
+    return;
+  }
+  const chars = [...label];
+  const end = chars.length > LONG_LABEL ? chars.splice(-LABEL_END) : [];
+  const start = create("span", "label-start", chars.join(""));
+  name.replaceChildren(
+    start,
+    ...(end.length === 0 ? [] : [create("span", "label-end", end.join(""))]),
+  );
 }
