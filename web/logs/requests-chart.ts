@@ -1,10 +1,11 @@
 // The histogram: requests over time, stacked by class, method or host; a drag across it zooms in.
 
 import uPlot from "uplot";
-import { compact, grouped, utcClock, utcDay } from "../shared/format.js";
+import { compact, counted, grouped, utcClock, utcDay } from "../shared/format.js";
 import { element, setText } from "../shared/page.js";
 import { ChartLegend } from "./chart-legend.js";
 import { colourOf, cssColour } from "./colours.js";
+import { drawErrorLanes, LANES_HEIGHT } from "./error-lanes.js";
 import type { TimeRange } from "./query.js";
 import { wholeSeconds } from "./ranges.js";
 import {
@@ -178,7 +179,7 @@ export class RequestsChart {
     return {
       width: this.#frame.clientWidth || 300,
       height: this.#height(),
-      padding: [10, PLOT_RIGHT, 0, 0],
+      padding: [10 + LANES_HEIGHT, PLOT_RIGHT, 0, 0],
       tzDate: (at) => uPlot.tzDate(new Date(at * 1_000), "Etc/UTC"),
       legend: { show: false },
       cursor: {
@@ -214,10 +215,18 @@ export class RequestsChart {
       ],
       series: [{}, ...this.#layerSeries(), this.#comparedSeries()],
       hooks: {
+        draw: [() => this.#drawErrors()],
         setCursor: [() => this.#showReadout(this.#bucketUnderCursor())],
         setSelect: [() => this.#handleSelect()],
       },
     };
+  }
+
+  #drawErrors(): void {
+    const layers = this.#layers;
+    if (layers !== undefined && this.#split === "class") {
+      drawErrorLanes(this.#plot, layers, (name) => this.#legend.isShown(name));
+    }
   }
 
   /** Later layers are drawn first, since each is an outline that the ones below it cover. */
@@ -376,7 +385,7 @@ function restingReadout(timeline: Timeline | undefined): string {
   const outside = timeline?.outside ?? 0;
   return outside === 0
     ? help
-    : `${help} Not shown: ${grouped(outside)} requests dated too far from the others.`;
+    : `${help} Not shown: ${counted(outside, "request")} dated too far from the others.`;
 }
 
 function sameRange(a: TimeRange | null, b: TimeRange | null): boolean {
