@@ -10,7 +10,7 @@ const CLASSES = ["5xx", "4xx"] as const;
 const LANE = 7;
 const GAP = 3;
 /** The space that the lanes need above the columns. */
-export const LANES_HEIGHT = CLASSES.length * (LANE + GAP) + 4;
+export const LANES_HEIGHT = CLASSES.length * (LANE + GAP) + 8;
 /** The opacity of a single error; that of the bucket with the most errors is 1. */
 const FAINTEST = 0.45;
 /** The least width of a mark. */

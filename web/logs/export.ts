@@ -15,6 +15,8 @@ export function figuresAsCsv(summary: Summary): string {
   const lists = [
     ...PANELS.map((name) => [name, summary.panels[name].top] as const),
     ["bot", summary.bots.top] as const,
+    ["browser", summary.browsers.top] as const,
+    ["system", summary.systems.top] as const,
     ["country", summary.countries?.figures.top ?? []] as const,
     ["path of 4xx", summary.error_paths["4xx"]] as const,
     ["path of 5xx", summary.error_paths["5xx"]] as const,

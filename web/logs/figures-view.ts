@@ -11,6 +11,7 @@ import { Panels } from "./panels.js";
 import type { Misplaced, Row } from "./protocol.js";
 import type { TimeRange } from "./query.js";
 import { RangeBar } from "./range-bar.js";
+import { spanOnAxis } from "./ranges.js";
 import { RequestsChart } from "./requests-chart.js";
 import type { Summary } from "./summary.js";
 import { clearTotals, showTotals } from "./totals.js";
@@ -79,7 +80,7 @@ export class FiguresView {
     this.#view = view;
     document.body.dataset["compare"] = comparedRange(view) === null ? "off" : "on";
     this.#filters.show(view.filters);
-    this.#range.show(view, spanOf(whole));
+    this.#range.show(view, whole === undefined ? null : spanOnAxis(whole));
     this.#strip.mark(view.range, comparedRange(view));
   }
 
@@ -90,7 +91,7 @@ export class FiguresView {
     showTotals(shown, compared?.summary, whole);
     this.chart.show({ summary: shown, fraction, range, compared }, isFinal);
     this.#strip.show(whole, fraction);
-    this.#range.show(this.#view, spanOf(whole));
+    this.#range.show(this.#view, spanOnAxis(whole));
     this.#panels.show({ summary: shown, compared: compared?.summary, filters, more, isFinal });
     this.#latency.show(shown, compared?.summary);
     this.#bytes.show(shown, range);
@@ -134,16 +135,4 @@ export class FiguresView {
     clearUnparsedLines();
     setText(element("damage"), "");
   }
-}
-
-/** From the first request to just after the last, of those that are on the time axis. */
-export function spanOf(whole: Summary | undefined): TimeRange | null {
-  if (whole === undefined || whole.first_time === null || whole.last_time === null) {
-    return null;
-  }
-  const { start, bucket_seconds, classes } = whole.timeline;
-  return {
-    from: Math.max(whole.first_time, start),
-    until: Math.min(whole.last_time + 1, start + classes["2xx"].length * bucket_seconds),
-  };
 }

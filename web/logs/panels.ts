@@ -50,7 +50,8 @@ interface ValuePanelSpec {
   /** The heading of the column of values. */
   heading: string;
   rows: number;
-  field: Field;
+  /** The field of the filter that a click on a value adds; null if filters have no such field. */
+  field: Field | null;
   /** The width of the panel, in twelfths of the page. */
   width: number;
   figuresOf(summary: Summary): { top: ValueCount[]; figures?: PanelFigures };
@@ -147,6 +148,32 @@ const VALUE_PANELS: ValuePanelSpec[] = [
     },
     figuresOf: ({ bots }) => ({ top: bots.top }),
     why: () => "No agent identifies itself as a bot.",
+  },
+  {
+    ...{
+      id: "browser",
+      title: "Browsers",
+      heading: "Browser, by agent",
+      field: null,
+      rows: SHORT,
+      width: 6,
+    },
+    figuresOf: ({ browsers }) => ({ top: browsers.top, figures: browsers }),
+    noValue: "from bots and others",
+    why: () => "No agent is that of a known browser.",
+  },
+  {
+    ...{
+      id: "system",
+      title: "Systems",
+      heading: "Operating system, by agent",
+      field: null,
+      rows: SHORT,
+      width: 6,
+    },
+    figuresOf: ({ systems }) => ({ top: systems.top, figures: systems }),
+    noValue: "from bots and others",
+    why: () => "No agent names a known operating system.",
   },
   {
     ...{
@@ -294,7 +321,7 @@ class ValuePanel implements Panel {
         errors === undefined ? { text: humanBytes(bytes), exact: bytes } : { text: "", exact: 0 },
         changeCell(requests, value, before),
       ],
-      choice: { field, value, exclude: false },
+      choice: field === null ? null : { field, value, exclude: false },
     };
   }
 }

@@ -1,6 +1,7 @@
 // Time ranges that the user drags or moves.
 
 import type { TimeRange } from "./query.js";
+import type { Summary } from "./summary.js";
 
 /** Widens a dragged range to whole seconds, at least one. */
 export function wholeSeconds(from: number, until: number): TimeRange {
@@ -16,4 +17,22 @@ export function within(range: TimeRange, start: number, end: number): TimeRange 
   }
   const from = Math.round(Math.max(start, Math.min(end - length, range.from)));
   return { from, until: from + Math.max(1, Math.round(length)) };
+}
+
+/**
+ * Returns the time from the first request to just after the last, without those that are too far
+ * from the others to be on the time axis; null if there are no requests.
+ */
+export function spanOnAxis({ first_time, last_time, timeline }: Summary): TimeRange | null {
+  if (first_time === null || last_time === null) {
+    return null;
+  }
+  const { start, bucket_seconds, classes, outside } = timeline;
+  if (outside === 0) {
+    return { from: first_time, until: last_time + 1 };
+  }
+  return {
+    from: Math.max(first_time, start),
+    until: Math.min(last_time + 1, start + classes["2xx"].length * bucket_seconds),
+  };
 }

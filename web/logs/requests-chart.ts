@@ -25,8 +25,8 @@ import type { Summary, Timeline } from "./summary.js";
 import { timeLabels } from "./time-axis.js";
 import { TimeSpan } from "./time-span.js";
 
-const HEIGHT = 320;
-const HEIGHT_NARROW = 240;
+const HEIGHT = 340;
+const HEIGHT_NARROW = 260;
 const NARROW = 560;
 /** Space to the right of the columns for half of the last label. */
 export const PLOT_RIGHT = 18;
@@ -166,6 +166,7 @@ export class RequestsChart {
       this.#before === undefined ? nothing : [...this.#before, this.#before.at(-1) ?? null];
     this.#plot.setData([times, ...edges, line]);
     this.#frame.dataset["buckets"] = String(layers.buckets);
+    this.#frame.dataset["from"] = String(from);
   }
 
   #nothing(): uPlot.AlignedData {

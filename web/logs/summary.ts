@@ -121,6 +121,9 @@ export interface Summary {
   /** The countries by ISO code, and their names; null if the server has no country database. */
   countries: { figures: PanelFigures; names: Record<string, string> } | null;
   bots: { requests: number; bytes: number; top: ValueCount[] };
+  /** The browsers that agents name, and their operating systems; bots have neither. */
+  browsers: PanelFigures;
+  systems: PanelFigures;
   latency: Latency | null;
   error_paths: Record<"4xx" | "5xx", ValueCount[]>;
   firewall: {
@@ -154,6 +157,8 @@ export function parseSummary(summary: Fields): Summary {
     panels: parsePanels(summary.object("panels")),
     countries: parseCountries(summary),
     bots: parseBots(summary.object("bots")),
+    browsers: parsePanel(summary.object("browsers")),
+    systems: parsePanel(summary.object("systems")),
     latency: parseLatency(summary.objectOrNull("latency")),
     error_paths: {
       "4xx": summary.object("error_paths").objects("4xx").map(parseValueCount),

@@ -10,6 +10,7 @@ import {
 } from "../shared/format.js";
 import { element, setFigure, setText } from "../shared/page.js";
 import { changeOf } from "./change.js";
+import { spanOnAxis } from "./ranges.js";
 import { DISTINCT_ERROR, type Summary } from "./summary.js";
 
 interface Tile {
@@ -105,13 +106,15 @@ function unparsedNote({ unparsed, lines, blank }: Summary): string {
   return blank === 0 ? share : `${share}, ${grouped(blank)} blank`;
 }
 
-/** Formats the time span of the requests. */
-export function spanOf({ first_time, last_time }: Summary): string {
-  if (first_time === null || last_time === null) {
+/** Formats the time span of the requests that are on the time axis. */
+export function spanOf(summary: Summary): string {
+  const span = spanOnAxis(summary);
+  if (span === null) {
     return "no requests yet";
   }
-  const [from, to] = [utcDay(first_time), utcDay(last_time)];
+  const [first, last] = [span.from, span.until - 1];
+  const [from, to] = [utcDay(first), utcDay(last)];
   const until = from === to ? "" : `${to} `;
-  const clocks = `${from} ${utcClock(first_time, true)} – ${until}${utcClock(last_time, true)} UTC`;
-  return `${clocks} (${humanDuration(last_time - first_time)})`;
+  const clocks = `${from} ${utcClock(first, true)} – ${until}${utcClock(last, true)} UTC`;
+  return `${clocks} (${humanDuration(last - first)})`;
 }

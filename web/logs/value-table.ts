@@ -21,8 +21,8 @@ export interface ValueRow {
   /** A class name that colours the bar. */
   colour: string;
   cells: Cell[];
-  /** The choice that a click on the row makes. */
-  choice: Choice;
+  /** The choice that a click on the row makes; null if it makes none. */
+  choice: Choice | null;
 }
 
 /** A click or key on a row: show only its value, or hide it. */
@@ -130,7 +130,7 @@ export class ValueTable {
     const button = (target as Element).closest<HTMLButtonElement>("button");
     const row = button?.closest("tr");
     const chosen = row === null || row === undefined ? undefined : this.#rows[row.sectionRowIndex];
-    if (button !== null && chosen !== undefined) {
+    if (button !== null && chosen !== undefined && chosen.choice !== null) {
       this.#current = row?.sectionRowIndex ?? 0;
       this.#choose({ ...chosen.choice, exclude: button.classList.contains("value-exclude") });
     }
@@ -138,7 +138,7 @@ export class ValueTable {
 
   #handleKey(event: KeyboardEvent): void {
     const chosen = this.#rows[this.#current];
-    if ((event.key === "Delete" || event.key === "Backspace") && chosen !== undefined) {
+    if ((event.key === "Delete" || event.key === "Backspace") && chosen?.choice) {
       event.preventDefault();
       this.#choose({ ...chosen.choice, exclude: true });
       return;
@@ -215,7 +215,12 @@ function fill(
     it.hidden = data === undefined;
     it.tabIndex = isCurrent ? 0 : -1;
   }
-  if (data !== undefined) {
+  name.classList.toggle("value-fixed", data !== undefined && data.choice === null);
+  if (data !== undefined && data.choice === null) {
+    name.title = visible(data.label);
+    name.removeAttribute("aria-pressed");
+    exclude.hidden = true;
+  } else if (data !== undefined && data.choice !== null) {
     const isOnly = filters.includes(filterOf({ ...data.choice, exclude: false }));
     const label = visible(data.label);
     name.title = isOnly ? `Show all again, not only ${label}` : `Show only ${label}`;

@@ -1,7 +1,10 @@
 //! Computes the figures of a log in bounded memory, as reported in a [`Summary`].
 
+mod agent_names;
 mod batch;
 mod bots;
+mod browsers;
+mod by_code;
 mod country_codes;
 mod counts;
 mod dictionaries;

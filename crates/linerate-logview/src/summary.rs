@@ -74,6 +74,10 @@ pub struct Summary {
     pub panels: Panels,
     /// The requests of programs that identify themselves.
     pub bots: Bots,
+    /// The browsers, without their versions. Programs have none.
+    pub browsers: Panel,
+    /// The operating systems of the browsers.
+    pub systems: Panel,
     /// The English names of countries by ISO code; `None` if no country database was given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub country_names: Option<BTreeMap<String, String>>,

@@ -282,7 +282,7 @@ def main():
         "top_paths": [[it["value"], it["requests"]] for it in panels["path"]["top"]],
         "first_time": min(request["time"] for request in requests),
         "last_time": max(request["time"] for request in requests),
-        "timeline": timeline(requests, query["bucket_seconds"], period(parsed, query)),
+        "timeline": timeline(requests, query.get("bucket_seconds", 60), period(parsed, query)),
         "panels": panels,
         "bots": bots(requests),
         "latency": None,

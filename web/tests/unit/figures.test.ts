@@ -56,6 +56,9 @@ test("the span names the day once if it is one day", () => {
   const nextDay = { ...SUMMARY, last_time: SUMMARY.first_time! + 86_400 };
   assert.equal(spanOf(nextDay), "22 Jan 2021 01:47:05 – 23 Jan 2021 01:47:05 UTC (1 d 0 h)");
   assert.equal(spanOf({ ...SUMMARY, first_time: null }), "no requests yet");
+  const { timeline } = SUMMARY;
+  const stray = { ...SUMMARY, first_time: 5, timeline: { ...timeline, outside: 1 } };
+  assert.match(spanOf(stray), /^22 Jan 2021 01:47:00 – /);
 });
 
 test("statuses have classes", () => {

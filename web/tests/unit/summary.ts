@@ -64,6 +64,8 @@ export const SUMMARY: Summary = {
   },
   countries: null,
   bots: { requests: 0, bytes: 0, top: [] },
+  browsers: NONE,
+  systems: NONE,
   latency: {
     ...{ count: 3, p50_us: 900, p90_us: 1_200, p99_us: 1_200, p999_us: 1_200, max_us: 1_190 },
     ...{ error: 0.01, buckets: [[900, 2] as [number, number], [1_200, 1] as [number, number]] },

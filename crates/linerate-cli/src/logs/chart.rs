@@ -38,9 +38,9 @@ pub(super) fn condense(values: &[u64], columns: usize) -> (Vec<u64>, usize) {
     )
 }
 
-/// Returns `parts * value / max`, rounded, and at least 1 unless `value` is 0.
+/// Returns `parts * value / max`, rounded, and at least 1 unless `value` or `parts` is 0.
 fn share(value: u64, max: u64, parts: usize) -> usize {
-    if value == 0 || max == 0 {
+    if value == 0 || max == 0 || parts == 0 {
         return 0;
     }
     let share = (u128::from(value) * parts as u128 + u128::from(max) / 2) / u128::from(max);
@@ -58,6 +58,7 @@ mod tests {
         assert_eq!(bar(5, 8, 4), "██▌");
         assert_eq!(bar(1, u64::MAX, 4), "▏");
         assert_eq!(bar(u64::MAX, u64::MAX, 2), "██");
+        assert_eq!(bar(8, 8, 0), "");
         assert_eq!(bar(0, 8, 4), "");
         assert_eq!(bar(0, 0, 4), "");
     }

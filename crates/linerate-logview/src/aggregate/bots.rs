@@ -2,9 +2,7 @@
 
 use memchr::memmem;
 
-use super::dictionary::{Dictionary, FIRST, NONE, OTHER, OTHER_NAME};
-use super::ranking::Dimension;
-use super::tally::Tally;
+use super::agent_names::NAME_BYTES_MAX;
 
 /// Programs by a part of their agents, in lower case, where that part differs from their name.
 ///
@@ -61,93 +59,6 @@ const WORDS: [&[u8]; 3] = [b"bot", b"crawl", b"spider"];
 
 /// How many bytes of an agent are searched. Names of programs come early.
 const AGENT_BYTES_MAX: usize = 512;
-/// The most bytes of a program's own name.
-const NAME_BYTES_MAX: usize = 64;
-
-/// The most programs that are tracked, and the most bytes of their names.
-const NAMES_MAX: usize = 512;
-const NAME_BYTES_SUM_MAX: usize = NAMES_MAX * NAME_BYTES_MAX;
-
-/// The agents that are programs, determined once per agent.
-#[derive(Debug)]
-pub(crate) struct BotNames {
-    names: Dictionary,
-    /// The code of a name by the code of an agent, from [`FIRST`].
-    by_agent: Vec<u32>,
-}
-
-impl BotNames {
-    pub(crate) fn new() -> Self {
-        Self {
-            names: Dictionary::new(NAMES_MAX, NAME_BYTES_SUM_MAX),
-            by_agent: Vec::new(),
-        }
-    }
-
-    /// Classifies the agents that were added since the last call.
-    pub(super) fn classify(&mut self, agents: &Dictionary) {
-        for agent in agents.values_from(self.by_agent.len()) {
-            let name = name(agent).unwrap_or_default();
-            self.by_agent.push(self.names.code(name.as_bytes()));
-        }
-    }
-
-    /// Returns for each agent, in the order of codes, whether `chooses` is true for the name of its
-    /// program. The name is empty for agents that are not programs.
-    pub(crate) fn of_agents(
-        &self,
-        agents: &Dictionary,
-        chooses: impl Fn(&[u8]) -> bool,
-    ) -> Vec<bool> {
-        let (none, others) = ([&b""[..]; 2], self.names.values());
-        let by_name: Vec<bool> = none.into_iter().chain(others).map(&chooses).collect();
-        let codes = agents.values().zip(&self.by_agent);
-        codes
-            .map(|(agent, &code)| match code {
-                OTHER => chooses(name(agent).unwrap_or_default().as_bytes()),
-                code => by_name[code as usize],
-            })
-            .collect()
-    }
-
-    /// Sums the tallies of agents by program. Agents without a code are classified again.
-    pub(super) fn tallies(&self, agents: Dimension<'_>) -> Vec<(String, Tally)> {
-        let mut sums = vec![Tally::default(); self.names.len() + FIRST as usize];
-        for (tally, &code) in agents
-            .tallies
-            .iter()
-            .skip(FIRST as usize)
-            .zip(&self.by_agent)
-        {
-            sums[code as usize].add(tally);
-        }
-        let mut unknown = Vec::new();
-        for tracked in agents.overflow.into_iter().flat_map(|it| it.tracked()) {
-            let Some(name) = name(&tracked.text) else {
-                continue;
-            };
-            match self.names.find(name.as_bytes()) {
-                Some(code) => sums[code as usize].add(&tracked.tally),
-                None => unknown.push(tracked.tally),
-            }
-        }
-        let names = (0..).zip(sums).filter(|(code, _)| *code != NONE);
-        let mut programs: Vec<_> = names
-            .map(|(code, tally)| match code {
-                0..FIRST => (OTHER_NAME.to_string(), tally),
-                code => (self.names.text(code), tally),
-            })
-            .collect();
-        if let Some((_, others)) = programs.first_mut() {
-            unknown.iter().for_each(|tally| others.add(tally));
-        }
-        programs
-    }
-
-    pub(super) fn memory_bytes(&self) -> usize {
-        self.names.memory_bytes() + self.by_agent.capacity() * size_of::<u32>()
-    }
-}
 
 /// Returns the name of the program, or `None` if the agent does not look like a program.
 ///
@@ -223,7 +134,8 @@ fn is_part(byte: u8) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{BotNames, KNOWN, name};
+    use super::{KNOWN, name};
+    use crate::aggregate::agent_names::AgentNames;
     use crate::aggregate::dictionary::{Dictionary, FIRST};
     use crate::aggregate::ranking::Dimension;
     use crate::aggregate::tally::Tally;
@@ -282,7 +194,7 @@ mod tests {
     #[test]
     fn agents_of_one_program_are_summed_up() {
         let mut agents = Dictionary::new(99, 9_999);
-        let mut names = BotNames::new();
+        let mut names = AgentNames::new(name);
         let mut tallies = vec![Tally::default(); FIRST as usize];
         for (count, agent) in ["Googlebot/1", "Firefox", "Googlebot/2", "xbot"]
             .into_iter()

@@ -1,7 +1,7 @@
 //! Everything that is kept of a log: counters, names and columns.
 
+use super::agent_names::AgentNames;
 use super::batch::Batch;
-use super::bots::BotNames;
 use super::country_codes::CountryCodes;
 use super::dictionaries::{Dictionaries, values};
 use super::dictionary::{NONE, OTHER};
@@ -12,6 +12,7 @@ use super::samples::Samples;
 use super::scan::scan;
 use super::tallies::Tallies;
 use super::timeline::Timeline;
+use super::{bots, browsers};
 use crate::excerpt::excerpt;
 use crate::format::{Reason, Record};
 use crate::query::{Query, QueryError, Rows};
@@ -30,7 +31,9 @@ pub(super) struct Figures {
     blank: u64,
     samples: Samples,
     dictionaries: Dictionaries,
-    bots: BotNames,
+    bots: AgentNames,
+    browsers: AgentNames,
+    systems: AgentNames,
     countries: Option<CountryCodes>,
     tallies: Tallies,
     store: Store,
@@ -50,7 +53,9 @@ impl Figures {
             blank: 0,
             samples: Samples::new(limits.samples_max, limits.sample_chars_max),
             dictionaries: Dictionaries::new(&limits),
-            bots: BotNames::new(),
+            bots: AgentNames::new(bots::name),
+            browsers: AgentNames::new(browsers::browser),
+            systems: AgentNames::new(browsers::system),
             countries: limits.countries.clone().map(CountryCodes::new),
             tallies: Tallies::new(
                 Timeline::new(limits.timeline_buckets_max),
@@ -119,7 +124,9 @@ impl Figures {
     /// Ends a piece of input: completes the work that was deferred.
     pub(super) fn settle(&mut self) {
         self.count_fresh();
-        self.bots.classify(self.dictionaries.of(AGENT));
+        for names in [&mut self.bots, &mut self.browsers, &mut self.systems] {
+            names.classify(self.dictionaries.of(AGENT));
+        }
         if let Some(countries) = &mut self.countries {
             countries.look_up(self.dictionaries.of(ADDRESS));
         }
@@ -213,6 +220,8 @@ impl Figures {
     fn names_bytes(&self) -> usize {
         self.dictionaries.memory_bytes()
             + self.bots.memory_bytes()
+            + self.browsers.memory_bytes()
+            + self.systems.memory_bytes()
             + self
                 .countries
                 .as_ref()
@@ -267,8 +276,8 @@ impl Figures {
         })
     }
 
-    /// Returns an empty timeline of the time that the filter covers, so that the requests it selects
-    /// are shown where they are in the log.
+    /// Returns an empty timeline of the time that the filter covers, so that the requests it
+    /// selects are shown where they are in the log.
     fn timeline_of(&self, filter: &Filter) -> Timeline {
         let buckets_max = self.limits.timeline_buckets_max;
         let timeline = &self.tallies.timeline;
@@ -319,6 +328,8 @@ impl Figures {
             format: String::new(),
             approximate: report.is_approximate(),
             bots: report.bots(),
+            browsers: report.agent_names(&self.browsers),
+            systems: report.agent_names(&self.systems),
             country_names: self.countries.as_ref().map(CountryCodes::names),
             latency: tallies.durations.summary(),
             error_paths: report.error_paths(),

@@ -2,7 +2,7 @@
 
 mod set;
 
-use super::bots::BotNames;
+use super::agent_names::AgentNames;
 use super::country_codes::CountryCodes;
 use super::counts::{CLASSES, class};
 use super::dictionaries::Dictionaries;
@@ -43,7 +43,7 @@ pub(super) enum Test {
 /// The names of the values of a log.
 pub(super) struct Names<'a> {
     pub(super) dictionaries: &'a Dictionaries,
-    pub(super) bots: &'a BotNames,
+    pub(super) bots: &'a AgentNames,
     pub(super) countries: Option<&'a CountryCodes>,
 }
 
@@ -269,7 +269,8 @@ fn length(dictionary: &Dictionary) -> usize {
 mod tests {
     use super::{Filter, Names, Test};
     use crate::aggregate::Limits;
-    use crate::aggregate::bots::BotNames;
+    use crate::aggregate::agent_names::AgentNames;
+    use crate::aggregate::bots;
     use crate::aggregate::dictionaries::Dictionaries;
     use crate::query::{Field, Query, QueryError, TOP_MAX};
     use crate::store::{PATH, STATUS};
@@ -282,7 +283,7 @@ mod tests {
         }
         let names = Names {
             dictionaries: &dictionaries,
-            bots: &BotNames::new(),
+            bots: &AgentNames::new(bots::name),
             countries: None,
         };
         Filter::new(query, &names, |_| others)

@@ -37,9 +37,10 @@ pub struct Limits {
     pub host_bytes_max: usize,
     /// The most distinct methods that are tracked, 32: the nine of HTTP and those of WebDAV.
     pub methods_max: usize,
-    /// The most minutes of addresses, 131,072, to which requests that arrive later can be added. With
-    /// more, the busiest minutes of addresses whose requests are not in the order of time may be
-    /// too low, and [`Firewall::error_max`](crate::summary::Firewall::error_max) says by how much.
+    /// The most minutes of addresses, 131,072, to which requests that arrive later can be added.
+    /// With more, the busiest minutes of addresses whose requests are not in the order of time may
+    /// be too low, and [`Firewall::error_max`](crate::summary::Firewall::error_max) says by how
+    /// much.
     pub minutes_max: usize,
     /// The most buckets of the timeline that are reported, 2,880: two days of minutes. Up to a
     /// quarter more are kept.

@@ -4,8 +4,8 @@ mod window;
 
 use std::borrow::Cow;
 
+use super::by_code::at;
 use super::dictionary::FIRST;
-use super::tallies::at;
 use window::Window;
 
 const MINUTE_SECONDS: i64 = 60;
@@ -16,9 +16,9 @@ const EPOCH_MINUTE: i64 = 24 * 60;
 /// Counts the requests of each address by minute.
 ///
 /// Most lines belong to the latest minute of their address or to the one before, because servers
-/// write a line when a request ends. These two minutes are in the address's [`Window`]. Minutes that
-/// leave it are put into a list, so that requests that arrive later, for example from another file
-/// of the same time, can be added to them.
+/// write a line when a request ends. These two minutes are in the address's [`Window`]. The minutes
+/// that leave it are put into a list, so that requests that arrive later, for example from another
+/// file of the same time, can be added to them.
 ///
 /// When the list is full, the minutes with the fewest requests are dropped. For an address whose
 /// minutes only advance, the figures are exact even then, because every minute was complete when it

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::bots::BotNames;
+use super::agent_names::AgentNames;
 use super::country_codes::CountryCodes;
 use super::dictionaries::Dictionaries;
 use super::dictionary::{FIRST, OTHER, OTHER_NAME};
@@ -18,7 +18,7 @@ use crate::summary::{Bots, ErrorPaths, Firewall, Panel, Panels, Suspect};
 pub(super) struct Report<'a> {
     pub(super) dictionaries: &'a Dictionaries,
     pub(super) tallies: &'a Tallies,
-    pub(super) bots: &'a BotNames,
+    pub(super) bots: &'a AgentNames,
     pub(super) countries: Option<&'a CountryCodes>,
     pub(super) top_max: usize,
 }
@@ -103,6 +103,11 @@ impl<'a> Report<'a> {
             bytes: total.bytes,
             top: entries(self.top_max, candidates),
         }
+    }
+
+    /// Returns the panel of names in agents.
+    pub(super) fn agent_names(self, names: &AgentNames) -> Panel {
+        names.panel(self.dimension(AGENT), self.top_max)
     }
 
     /// Returns the requests by method; `(other)` is the sum of the methods without a code.

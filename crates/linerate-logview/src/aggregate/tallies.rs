@@ -1,5 +1,6 @@
 //! The counters of all requests of a log, or of those that a query selected.
 
+use super::by_code::at;
 use super::counts::Statuses;
 use super::dictionary::OTHER;
 use super::latency::Durations;
@@ -107,24 +108,4 @@ impl Tallies {
 fn only(mut codes: impl Iterator<Item = u32>) -> Option<u32> {
     let first = codes.next()?;
     codes.all(|code| code == first).then_some(first)
-}
-
-/// Returns the counter of a code. Adds it if it is new.
-#[inline]
-pub(super) fn at<T: Clone + Default>(list: &mut Vec<T>, code: u32) -> &mut T {
-    let at = code as usize;
-    if at >= list.len() {
-        grow(list, at);
-    }
-    &mut list[at]
-}
-
-/// Grows the list up to index `at`. Codes are assigned in sequence, so the list has no gaps. It
-/// grows by a quarter rather than doubling, because it may be one of the largest lists.
-#[cold]
-fn grow<T: Clone + Default>(list: &mut Vec<T>, at: usize) {
-    if at >= list.capacity() {
-        list.reserve_exact((at + 1 + at / 4).max(64) - list.len());
-    }
-    list.resize(at + 1, T::default());
 }

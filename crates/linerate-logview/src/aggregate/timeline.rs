@@ -22,10 +22,10 @@ const HOSTS_REPORTED_MAX: usize = 8;
 /// Requests and response bytes by time bucket, with the requests also by class of status, method
 /// and host.
 ///
-/// Only buckets with requests are kept, so that a single line with a wrong time costs one bucket and
-/// not the detail of all others. When there are too many, strays are dropped and counted as outside;
-/// if that is not enough, the buckets become longer. The report covers the time from the first
-/// bucket to the last, without strays.
+/// Only buckets with requests are kept, so that a single line with a wrong time costs one bucket
+/// and not the detail of all others. When there are too many, strays are dropped and counted as
+/// outside; if that is not enough, the buckets become longer. The report covers the time from the
+/// first bucket to the last, without strays.
 #[derive(Debug)]
 pub(super) struct Timeline {
     classes: [Series; CLASSES.len()],

@@ -84,8 +84,8 @@ impl Pool {
         self.merge_all();
     }
 
-    /// Ends a file that is damaged: counts its whole lines, forgets an unfinished one, and notes the
-    /// damage. Blocks until all of it is counted.
+    /// Ends a file that is damaged: counts its whole lines, forgets an unfinished one, and notes
+    /// the damage. Blocks until all of it is counted.
     pub fn handle_damage(&mut self, damage: Damage) {
         self.with_cutter(|cutter, each| cutter.discard_line(each));
         self.merge_all();

@@ -28,6 +28,8 @@ impl Report {
             ("Addresses", &panels.address),
             ("Referrers", &panels.referrer),
             ("Agents", &panels.agent),
+            ("Browsers", &summary.browsers),
+            ("Systems", &summary.systems),
         ] {
             self.ranked(&title(name, panel), summary.requests, &panel.top);
         }

@@ -42,7 +42,11 @@ format        combined
 from          2021-01-22 01:00 UTC
 to            2021-01-22 01:19 UTC
 
-@@CHART@@
+Requests over time: each column is 20 seconds, peak 60
+  all   █  █  █  █  █  █  █  █  █  █  █  █  █  █  █  █  █  █  █  █
+  4xx   █  █  █  █  █  █  █  █  █  █  █  █  █  █  █  █  █  █  █  █
+        2021-01-22 01:00:05 UTC            2021-01-22 01:19:10 UTC
+
 Statuses: 2
      requests    share                 sent   errors
           800   66.7 %  ██████████   800 kB        0  200

@@ -11,7 +11,7 @@ const SHORT_BARS_MAX: i64 = 720;
 
 /// The shortest time without requests, a day, after which requests may be strays.
 const STRAY_GAP_SECONDS: i64 = 86_400;
-/// The most strays: this many, and one in so many of the other requests.
+/// The most strays: 3, and one more for every 1,000 other requests.
 const STRAYS_MAX: u64 = 3;
 const REQUESTS_PER_STRAY: u64 = 1_000;
 /// The fewest other requests for each stray.
@@ -78,11 +78,11 @@ impl Span {
 }
 
 /// Returns the buckets without strays: without the few requests that are so far from all others
-/// that the time between them would take a third of the axis or more. `buckets` are the numbers of buckets of
-/// `seconds`, in ascending order, and their requests.
+/// that the time between them would take a third of the axis or more. `buckets` are the numbers of
+/// buckets of `seconds`, in ascending order, and their requests.
 ///
-/// What remains fits into `buckets_max` buckets of [`SECONDS_MAX`]. If it does not, the smaller part
-/// is left out even if it is not small.
+/// The result fits into `buckets_max` buckets of [`SECONDS_MAX`]. If necessary, the smaller part is
+/// left out even if it is not small.
 pub(super) fn without_strays(
     buckets: &[(i64, u64)],
     seconds: i64,
