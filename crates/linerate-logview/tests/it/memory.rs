@@ -53,8 +53,9 @@ pub(crate) fn write_distinct(line: u64, text: &mut Vec<u8>) {
 /// that it held at any time.
 fn read_distinct(lines: u64) -> (Aggregator, u64, u64) {
     let mut text = Vec::with_capacity(1 << 20);
-    let mut aggregator = Aggregator::new(Limits::default());
+    let mut created = None;
     let cost = allocation_counter::measure(|| {
+        let aggregator = created.insert(Aggregator::new(Limits::default()));
         for line in 0..lines {
             write_distinct(line, &mut text);
             aggregator.handle_input(&text);
@@ -63,6 +64,7 @@ fn read_distinct(lines: u64) -> (Aggregator, u64, u64) {
         aggregator.handle_input(&[b'x'; 64 << 10]);
     });
     let held = u64::try_from(cost.bytes_current).expect("more is allocated than freed");
+    let aggregator = created.expect("the aggregator was created");
     (aggregator, held, cost.bytes_max)
 }
 
