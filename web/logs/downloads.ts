@@ -24,6 +24,14 @@ export interface Savable {
   name: string;
 }
 
+/** The space around a PNG, the heights of its title and of a row of its legend, in CSS pixels. */
+const PICTURE_MARGIN = 12;
+const TITLE_HEIGHT = 48;
+const LEGEND_ROW = 22;
+/** The width of a colour in the legend with the space behind it, and the space between entries. */
+const LEGEND_SWATCH = 17;
+const LEGEND_GAP = 18;
+
 /** Labels on the time axis of a picture. */
 const MARKS = 6;
 
@@ -127,17 +135,31 @@ function drawingOf(chart: RequestsChart): Drawing | undefined {
   };
 }
 
-/** Draws the legend of the chart, from left to right. The unit of `y` is a device pixel. */
-function drawLegend(context: CanvasRenderingContext2D, drawing: Drawing, y: number): void {
-  const scale = devicePixelRatio;
-  let x = 12 * scale;
-  context.font = `${Math.round(13 * scale)}px ${getComputedStyle(document.body).fontFamily}`;
-  drawing.layers.layers.forEach(({ name }, place) => {
-    context.fillStyle = drawing.colour(colourName(drawing.split, name, place));
-    context.fillRect(x, y, 11 * scale, 11 * scale);
-    context.fillStyle = drawing.colour("--ink-soft");
-    context.fillText(name, x + 17 * scale, y + 10 * scale);
-    x += 35 * scale + context.measureText(name).width;
+/** An entry of the legend of a picture; lengths are in CSS pixels. */
+interface LegendEntry {
+  name: string;
+  colour: string;
+  x: number;
+  row: number;
+}
+
+/**
+ * Places the entries of a legend in rows of at most `width`; `widthOf` returns the width of a name.
+ */
+export function legendEntries(
+  { layers, split, colour }: Drawing,
+  width: number,
+  widthOf: (name: string) => number,
+): LegendEntry[] {
+  let [x, row] = [0, 0];
+  return layers.layers.map(({ name }, place) => {
+    const needed = LEGEND_SWATCH + widthOf(name);
+    if (x > 0 && x + needed > width) {
+      [x, row] = [0, row + 1];
+    }
+    const entry = { name, colour: colour(colourName(split, name, place)), x, row };
+    x += needed + LEGEND_GAP;
+    return entry;
   });
 }
 
@@ -146,19 +168,36 @@ function asPng(chart: RequestsChart): Promise<Blob> | undefined {
   const { canvas } = chart;
   const drawing = drawingOf(chart);
   const picture = document.createElement("canvas");
-  const head = Math.round(70 * devicePixelRatio);
-  picture.width = canvas.width;
-  picture.height = canvas.height + head;
   const context = picture.getContext("2d");
   if (context === null || drawing === undefined) {
     return undefined;
   }
+  const scale = devicePixelRatio;
+  const font = (size: number, weight: number) =>
+    `${weight} ${size}px ${getComputedStyle(document.body).fontFamily}`;
+  const width = canvas.width / scale - 2 * PICTURE_MARGIN;
+  context.font = font(13, 400);
+  const legend = legendEntries(drawing, width, (name) => context.measureText(name).width);
+  const rows = (legend.at(-1)?.row ?? -1) + 1;
+  const head = Math.round((TITLE_HEIGHT + rows * LEGEND_ROW) * scale);
+  picture.width = canvas.width;
+  picture.height = canvas.height + head;
   context.fillStyle = cssColour("--card");
   context.fillRect(0, 0, picture.width, picture.height);
+  context.save();
+  context.scale(scale, scale);
   context.fillStyle = cssColour("--ink");
-  context.font = `600 ${Math.round(16 * devicePixelRatio)}px ${getComputedStyle(document.body).fontFamily}`;
-  context.fillText(drawing.title, 12 * devicePixelRatio, 30 * devicePixelRatio, picture.width - 24);
-  drawLegend(context, drawing, 46 * devicePixelRatio);
+  context.font = font(16, 600);
+  context.fillText(drawing.title, PICTURE_MARGIN, 30, width);
+  context.font = font(13, 400);
+  for (const { name, colour, x, row } of legend) {
+    const [left, top] = [PICTURE_MARGIN + x, TITLE_HEIGHT - 4 + row * LEGEND_ROW];
+    context.fillStyle = colour;
+    context.fillRect(left, top, 11, 11);
+    context.fillStyle = cssColour("--ink-soft");
+    context.fillText(name, left + LEGEND_SWATCH, top + 10);
+  }
+  context.restore();
   context.drawImage(canvas, 0, head);
   return new Promise((resolve, reject) => {
     picture.toBlob((blob) =>

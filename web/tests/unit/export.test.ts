@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { figuresAsCsv, figuresAsJson, histogramAsSvg, timelineAsCsv } from "../../logs/export.js";
+import { legendEntries } from "../../logs/downloads.js";
 import { layersOf } from "../../logs/stacking.js";
 import { WHOLE } from "../../logs/view.js";
 import { SUMMARY } from "./summary.js";
@@ -50,4 +51,23 @@ test("the picture is well-formed and shows its title and layers", () => {
   assert.match(svg, /<path d="M64\.00 [\d.]+H[\d.]+L[^"]*Z" fill="#3b86bd"\/>/);
   assert.match(svg, /stroke-dasharray/);
   assert.doesNotMatch(svg, /NaN|undefined/);
+});
+
+test("the legend of a picture continues in the next row where the width ends", () => {
+  const layers = { start: 0, bucket_seconds: 60, buckets: 0, layers: [] as never[] };
+  const names = ["2xx", "4xx", "5xx"].map((name) => ({ name, counts: [] }));
+  const drawing = {
+    ...{ layers: { ...layers, layers: names }, axis: [0, 1] as [number, number] },
+    ...{ split: "class" as const, before: undefined, title: "", marks: [] },
+    colour: (name: string) => name,
+  };
+  const entries = legendEntries(drawing, 120, () => 30);
+  assert.deepEqual(
+    entries.map(({ x, row, colour }) => [x, row, colour]),
+    [
+      [0, 0, "--class-2xx"],
+      [65, 0, "--class-4xx"],
+      [0, 1, "--class-5xx"],
+    ],
+  );
 });
