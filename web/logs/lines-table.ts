@@ -7,6 +7,8 @@ import { visible } from "./visible.js";
 
 /** Lines on one page. */
 export const PAGE_LINES = 25;
+/** An empty table has the height of this many rows, for the reason why it is empty. */
+const ROWS_IF_EMPTY = 3;
 
 export class LinesTable {
   readonly #body = element("lines");
@@ -53,6 +55,8 @@ export class LinesTable {
       if (number !== undefined && text !== undefined) {
         setText(number, row === undefined ? "" : grouped(row.line));
         setText(text, visible(row?.text ?? ""));
+        // A single page is as high as its lines; the last of several keeps the buttons in place.
+        (child as HTMLElement).hidden = total < PAGE_LINES && i >= Math.max(total, ROWS_IF_EMPTY);
       }
     });
     const last = Math.min(total, this.#offset + rows.length);

@@ -35,8 +35,10 @@
 //! several acknowledgements or snapshots could not be sent in time, only the latest is sent. The
 //! first snapshot is sent 50 ms after the first bytes and the next one 200 ms later; the interval
 //! then grows to 1 s. Snapshots are sent only if bytes arrived since the last one. An empty file is
-//! not an error: its figures are zeros. After the final snapshot the session stays open for
-//! questions until the client leaves or has been idle for too long.
+//! not an error: its figures are zeros. Nor is a compressed file that is damaged after its first
+//! request: the lines before the damage count, its other bytes are skipped, and the summaries list
+//! it under `damaged`. After the final snapshot the session stays open for questions until the
+//! client leaves or has been idle for too long.
 //!
 //! A client that follows a file receives `ready`, then a snapshot whenever there is news. None of
 //! these snapshots is final. It may ask questions as well.

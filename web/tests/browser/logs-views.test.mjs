@@ -117,6 +117,15 @@ test("tables are as high as their values, and browsers and systems are named", a
   assert.equal(await shown("path"), 12);
   assert.equal(await shown("status"), 2);
   assert.equal(await shown("address"), 1);
+  await page.click(`${byId("status-rows")} [data-value="503"] .value-name`);
+  await waitForText(page, "announcer", "1 request shown");
+  await page.waitForFunction(
+    (selector) => document.querySelectorAll(`${selector} tr:not([hidden])`).length === 3,
+    {},
+    byId("lines"),
+  );
+  await page.click(byId("clear-filters"));
+  await waitForText(page, "announcer", "600 requests shown");
   const first = (panel) => textOf(page, `${panel}-rows`);
   assert.match(await first("browser"), /^Firefox600100\.0 %/);
   assert.match(await first("system"), /^Windows 10600100\.0 %/);
@@ -127,6 +136,7 @@ test("a path with a character that reverses text is shown with its code", async 
   const { page } = await show("reversed.log", line({ path: "/a\u202egpj.exe" }));
   const name = await page.$eval(`${byId("path-rows")} .value-name`, (it) => it.textContent);
   assert.equal(name, "/a\\u{202e}gpj.exe");
+  await waitForText(page, "lines", "/a\\u{202e}gpj.exe");
   await page.close();
 });
 

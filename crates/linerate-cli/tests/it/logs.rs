@@ -83,12 +83,13 @@ fn compressed_file_that_ends_early_is_shown_up_to_there_and_the_command_fails() 
         text.contains(&place) && errors.contains(&place),
         "{text}{errors}"
     );
-    assert!(text.contains("\ndid not parse 0\n"), "{text}");
+    // The made log has one line that is not a request; the line that was cut is not counted.
+    assert!(text.contains("\ndid not parse 1\n"), "{text}");
 
     let output = logs(&[&file, "--json"], b"");
     let summary: Value = serde_json::from_slice(&output.stdout).unwrap();
     let lines = summary["damaged"][0]["lines"].as_u64().unwrap();
-    assert_eq!(summary["requests"], lines);
+    assert_eq!(summary["requests"], lines - 1);
     assert!((1_000..9_000).contains(&lines), "{lines}");
 }
 
@@ -364,7 +365,7 @@ fn countries_are_shown_and_chosen_by_a_database() {
     let arguments = ["-", "--geoip", countries()];
     let output = logs(&arguments, ABROAD.as_bytes());
     let text = String::from_utf8(output.stdout).unwrap();
-    let heading = "\nCountries: 2, 1 requests from unknown countries\n";
+    let heading = "\nCountries: 2, 1 request from unknown countries\n";
     assert!(
         text.contains(heading) && text.contains("  DE Germany\n"),
         "{text}"
