@@ -11,6 +11,8 @@ export interface EnquiryListener {
   figures(summary: Summary): void;
   comparison(summary: Summary): void;
   rows(total: number, rows: Row[]): void;
+  /** How much of the log was examined for the answer on this topic, 0 to 1. */
+  searching(topic: Topic, fraction: number): void;
   refused(topic: Topic, message: string, at: Misplaced | undefined): void;
 }
 
@@ -18,14 +20,14 @@ type Unnumbered =
   { type: "query"; query: Query } | { type: "rows"; query: Query; offset: number; limit: number };
 
 /**
- * While the server answers one query, newer ones on the same topic replace each other, so that
- * dragging across the chart never builds a queue.
+ * A newer query on the same topic replaces an older one, also if the server is working on that, so
+ * that dragging across the chart never builds a queue.
  */
 export class Enquiry {
   readonly #ask: (question: Question) => void;
   readonly #listener: EnquiryListener;
   readonly #waiting = new Map<Topic, Unnumbered>();
-  #underWay: { seq: number; topic: Topic; question: Unnumbered; dropped: boolean } | undefined;
+  #underWay: { seq: number; topic: Topic; question: Unnumbered } | undefined;
   #seq = 0;
 
   constructor(ask: (question: Question) => void, listener: EnquiryListener) {
@@ -45,7 +47,8 @@ export class Enquiry {
   drop(topic: Topic): void {
     this.#waiting.delete(topic);
     if (this.#underWay?.topic === topic) {
-      this.#underWay.dropped = true;
+      this.#dropUnderWay();
+      this.#next();
     }
   }
 
@@ -54,13 +57,10 @@ export class Enquiry {
     if (underWay?.seq !== answer.seq) {
       return;
     }
-    this.#underWay = undefined;
-    // An answer that is already superseded would only flash up.
-    const next = this.#waiting.get(underWay.topic);
-    const isOvertaken = next !== undefined && !isSame(next, underWay.question);
-    if (!isOvertaken && !underWay.dropped) {
-      this.#tell(underWay.topic, answer);
+    if (answer.type !== "searching") {
+      this.#underWay = undefined;
     }
+    this.#tell(underWay.topic, answer);
     this.#next();
   }
 
@@ -81,6 +81,9 @@ export class Enquiry {
       case "rows":
         this.#listener.rows(answer.total, answer.rows);
         break;
+      case "searching":
+        this.#listener.searching(topic, answer.fraction);
+        break;
       case "refused":
         this.#listener.refused(topic, answer.message, answer.at);
         break;
@@ -89,7 +92,17 @@ export class Enquiry {
 
   #want(topic: Topic, question: Unnumbered): void {
     this.#waiting.set(topic, question);
+    if (this.#underWay?.topic === topic && !isSame(this.#underWay.question, question)) {
+      this.#dropUnderWay();
+    }
     this.#next();
+  }
+
+  #dropUnderWay(): void {
+    if (this.#underWay !== undefined) {
+      this.#ask({ type: "drop", seq: this.#underWay.seq });
+      this.#underWay = undefined;
+    }
   }
 
   #next(): void {
@@ -101,7 +114,7 @@ export class Enquiry {
       if (question !== undefined) {
         this.#waiting.delete(topic);
         this.#seq += 1;
-        this.#underWay = { seq: this.#seq, topic, question, dropped: false };
+        this.#underWay = { seq: this.#seq, topic, question };
         this.#ask({ ...question, seq: this.#seq });
         return;
       }

@@ -32,6 +32,14 @@ export class Fields {
     return this.#expect(name, isCount);
   }
 
+  /** A number from 0 to 1. */
+  share(name: string): number {
+    return this.#expect(
+      name,
+      (value): value is number => typeof value === "number" && value >= 0 && value <= 1,
+    );
+  }
+
   flag(name: string): boolean {
     return this.#expect(name, (value) => typeof value === "boolean");
   }

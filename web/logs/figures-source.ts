@@ -36,8 +36,11 @@ export interface FiguresSourceEvents {
    * filter that caused this, if one did.
    */
   refused(instead: View, why: string, at?: Misplaced): void;
-  /** True while the figures shown are not those of the view yet. */
-  pending(isPending: boolean): void;
+  /**
+   * True while the figures shown are not those of the view yet; `fraction` is how much of the log
+   * was examined for them.
+   */
+  pending(isPending: boolean, fraction?: number): void;
 }
 
 export class FiguresSource {
@@ -85,6 +88,11 @@ export class FiguresSource {
         this.#tell();
       },
       rows: (total, rows) => events.lines(total, rows),
+      searching: (topic, fraction) => {
+        if (topic === "figures" && !isSameQuery(this.#view, this.#applied)) {
+          events.pending(true, fraction);
+        }
+      },
       refused: (topic, message, at) => {
         if (topic === "rows") {
           events.linesRefused(message);

@@ -105,12 +105,16 @@ export class LogSession {
     this.#socket = this.#opened();
   }
 
-  /** Sends a query; its answer carries the same `seq`. */
+  /** Sends a query, or drops one; an answer carries the same `seq`. */
   ask(question: Question): void {
     if (this.#isOver) {
       return;
     }
-    this.#open.set(question.seq, question);
+    if (question.type === "drop") {
+      this.#open.delete(question.seq);
+    } else {
+      this.#open.set(question.seq, question);
+    }
     if (this.#isReady) {
       this.#say(question);
     }
@@ -217,6 +221,9 @@ export class LogSession {
       case "snapshot":
         this.#isComplete ||= message.final;
         this.#listener.snapshot(message.summary, message.final);
+        break;
+      case "searching":
+        this.#listener.answer(message);
         break;
       case "figures":
       case "rows":

@@ -151,7 +151,9 @@ function open(from: Source): void {
         figures.showRefusal(instead, `${subject} not applied. ${sentence(why)}`, at);
         replaceView(instead);
       },
-      pending: (isPending) => {
+      pending: (isPending, fraction = 0) => {
+        const share = fraction === 0 ? "" : ` ${Math.floor(100 * fraction)} %`;
+        setText(element("filtering"), `Filtering …${share}`);
         document.body.dataset["filtering"] = isPending ? "on" : "off";
       },
     },

@@ -22,6 +22,8 @@ export interface Misplaced {
 export type Answer =
   | { type: "figures"; seq: number; summary: Summary }
   | { type: "rows"; seq: number; total: number; rows: Row[] }
+  /** How much of the log was examined for an answer that takes longer, 0 to 1. */
+  | { type: "searching"; seq: number; fraction: number }
   | { type: "refused"; seq: number; code: string; message: string; at?: Misplaced };
 
 /**
@@ -40,7 +42,9 @@ export type ServerMessage =
 
 export type Question =
   | { type: "query"; seq: number; query: Query }
-  | { type: "rows"; seq: number; query: Query; offset: number; limit: number };
+  | { type: "rows"; seq: number; query: Query; offset: number; limit: number }
+  /** The answer to this question is no longer wanted. */
+  | { type: "drop"; seq: number };
 
 export type ClientMessage =
   | Question
@@ -100,6 +104,8 @@ export function parseServerMessage(text: string): ServerMessage {
           text: row.string("text"),
         })),
       };
+    case "searching":
+      return { type, seq: message.count("seq"), fraction: message.share("fraction") };
     case "refused":
       return {
         type,

@@ -58,7 +58,11 @@ export class RunningSession {
 
   /** Sends a query. Every query is answered, even after the session has ended. */
   ask(question: Question): void {
-    this.#open.add(question.seq);
+    if (question.type === "drop") {
+      this.#open.delete(question.seq);
+    } else {
+      this.#open.add(question.seq);
+    }
     if (this.#ended === undefined) {
       this.#tell({ type: "ask", question });
     } else {
@@ -89,7 +93,9 @@ export class RunningSession {
         this.#snapshot = message;
         break;
       case "answer":
-        this.#open.delete(message.answer.seq);
+        if (message.answer.type !== "searching") {
+          this.#open.delete(message.answer.seq);
+        }
         this.#events.answer(message.answer);
         return;
       case "connected":

@@ -78,8 +78,12 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     filters: filter::Filters,
 
-    /// Directory for a temporary file with the requests that do not fit into memory, which is used
-    /// only with filters: about 500 MB for a log of 10 GB. The default is $TMPDIR, or else
+    /// Maximum memory for the requests of the log in bytes, used only with filters: about ten for
+    /// each request. Beyond it, they are stored in a temporary file.
+    #[arg(long, value_name = "BYTES", default_value_t = 64 << 20, help_heading = "Filters")]
+    columns_bytes_max: usize,
+
+    /// Directory for this file: about 500 MB for a log of 10 GB. The default is $TMPDIR, or else
     /// /var/tmp.
     #[arg(long, value_name = "DIRECTORY", help_heading = "Filters")]
     spill_directory: Option<PathBuf>,
@@ -95,6 +99,8 @@ struct View {
     is_json: bool,
     rows_max: usize,
     countries: Option<Countries>,
+    /// Maximum memory for the requests of the log.
+    columns_bytes_max: usize,
     /// Disk space for requests that do not fit into memory.
     spill: Arc<SpillSpace>,
 }
@@ -117,15 +123,13 @@ impl View {
         Ok(report::report(&summary, layout))
     }
 
-    /// Returns the limits on what is kept. With filters, 64 MiB of columns are kept in memory,
-    /// enough for a log of about 1.5 GB, and the others in a file; without filters, none.
+    /// Returns the limits on what is kept. Without filters, no columns are needed.
     fn limits(&self) -> Limits {
-        const COLUMN_BYTES_MAX: usize = 64 << 20;
         /// Enough for the addresses of several servers in a day, 48 MiB.
         const MINUTES_MAX: usize = 4 << 20;
         let mut limits = Limits::default();
         limits.minutes_max = MINUTES_MAX;
-        limits.column_bytes_max = self.query.as_ref().map_or(0, |_| COLUMN_BYTES_MAX);
+        limits.column_bytes_max = self.query.as_ref().map_or(0, |_| self.columns_bytes_max);
         limits.spill = Some(self.spill.clone());
         limits.top_max = limits.top_max.max(self.rows_max);
         limits.countries = self.countries.clone();
@@ -147,6 +151,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
             .as_deref()
             .map(Countries::open)
             .transpose()?,
+        columns_bytes_max: arguments.columns_bytes_max,
         spill: Arc::new(SpillSpace::new(
             arguments
                 .spill_directory
@@ -160,7 +165,8 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
         let follower = follow::Follower::open(&files, arguments.format)?;
         return watch::watch(follower, &mut log, &view);
     }
-    source::read_all(&files, arguments.format.as_ref(), &mut log)?;
+    let is_filtered = view.query.is_some();
+    source::read_all(&files, arguments.format.as_ref(), &mut log, is_filtered)?;
     let log = log.settled();
     if log.lines() > 0 && log.requests() == 0 {
         refuse(&files, &arguments.format, log)?;

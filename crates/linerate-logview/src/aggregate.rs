@@ -20,6 +20,7 @@ mod ranking;
 mod report;
 mod samples;
 mod scan;
+mod search;
 mod tallies;
 mod tally;
 mod timeline;
@@ -29,8 +30,10 @@ use crate::lines::{Line, LineSplitter, Marks};
 use crate::query::{Query, QueryError, Rows};
 use crate::summary::{Damage, Summary};
 pub use batch::Batch;
+pub(crate) use figures::Answer;
 use figures::Figures;
 pub use limits::Limits;
+pub(crate) use search::Search;
 
 /// Parses a log that arrives in pieces, and counts its contents.
 ///
@@ -142,12 +145,16 @@ impl Aggregator {
     /// Returns an error if the query exceeds a limit, or if what was kept of the log cannot answer
     /// it.
     pub fn figures(&self, query: &Query) -> Result<Summary, QueryError> {
-        Ok(Summary {
-            format: self.parser.format().name().to_string(),
-            bytes_read: self.bytes_read,
-            damaged: self.damaged.clone(),
-            ..self.figures.selection(query)?
-        })
+        match self.complete(self.search(query)?)? {
+            Answer::Figures(summary) => Ok(*summary),
+            Answer::Rows(_) => unreachable!("a search for figures finds figures"),
+        }
+    }
+
+    /// Returns why no query can be answered, as [`figures`](Self::figures) would, or `None` if
+    /// queries can be answered so far.
+    pub fn refusal(&self) -> Option<QueryError> {
+        self.figures.refusal()
     }
 
     /// Returns the lines of the log that a query selects, in order: up to `rows_max` (at most
@@ -158,7 +165,48 @@ impl Aggregator {
     /// Returns an error if the query exceeds a limit or cannot be answered, or if the lines were
     /// not kept: see [`Limits::line_bytes_sum_max`].
     pub fn rows(&self, query: &Query, offset: u64, rows_max: usize) -> Result<Rows, QueryError> {
-        self.figures.rows(query, offset, rows_max)
+        match self.complete(self.search_rows(query, offset, rows_max)?)? {
+            Answer::Rows(rows) => Ok(rows),
+            Answer::Figures(_) => unreachable!("a search for lines finds lines"),
+        }
+    }
+
+    /// Begins to compute the figures of the requests that a query selects.
+    pub(crate) fn search(&self, query: &Query) -> Result<Search, QueryError> {
+        self.figures.search(query)
+    }
+
+    /// Begins to look for the lines that a query selects.
+    pub(crate) fn search_rows(
+        &self,
+        query: &Query,
+        offset: u64,
+        rows_max: usize,
+    ) -> Result<Search, QueryError> {
+        self.figures.search_rows(query, offset, rows_max)
+    }
+
+    /// Examines some more requests for a search of this log. Returns the answer once all have been
+    /// examined.
+    pub(crate) fn advance(&self, search: &mut Search) -> Result<Option<Answer>, QueryError> {
+        let answer = self.figures.advance(search)?;
+        Ok(answer.map(|answer| match answer {
+            Answer::Figures(summary) => Answer::Figures(Box::new(Summary {
+                format: self.parser.format().name().to_string(),
+                bytes_read: self.bytes_read,
+                damaged: self.damaged.clone(),
+                ..*summary
+            })),
+            rows => rows,
+        }))
+    }
+
+    fn complete(&self, mut search: Search) -> Result<Answer, QueryError> {
+        loop {
+            if let Some(answer) = self.advance(&mut search)? {
+                return Ok(answer);
+            }
+        }
     }
 
     /// Returns how many bytes of heap the aggregator holds, within a few KiB.

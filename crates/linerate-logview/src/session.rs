@@ -18,6 +18,7 @@
 //! | `{"type":"follow","name":"access.log"}` | instead of `start`: requests the figures of a file that the server reads |
 //! | `{"type":"query","seq":1,"query":{…}}` | requests the figures of some of the requests |
 //! | `{"type":"rows","seq":2,"query":{…},"offset":0,"limit":100}` | requests lines |
+//! | `{"type":"drop","seq":1}` | the answer to this question is no longer wanted; it may arrive nevertheless |
 //!
 //! | server sends | meaning |
 //! | --- | --- |
@@ -27,6 +28,7 @@
 //! | `{"type":"snapshot","final":false,"summary":{…}}` | the figures so far, a [`Summary`] |
 //! | `{"type":"snapshot","final":true,"summary":{…}}` | the figures of all files, or of the part that arrived before `stop` |
 //! | `{"type":"figures","seq":1,"summary":{…}}` | the answer to a `query` |
+//! | `{"type":"searching","seq":1,"fraction":0.5}` | how much of the log was examined for an answer that takes longer; sent a few times a second |
 //! | `{"type":"rows","seq":2,"total":9,"rows":[{"line":17,"text":"…"}]}` | the requested lines, and the total number of matching lines |
 //! | `{"type":"refused","seq":1,"code":"bad_filter","message":"…","filter":0,"column":8}` | the question cannot be answered; the session continues. For `bad_filter`, `filter` is the index of the wrong filter, from 0, and `column` the position in characters, from 1 |
 //! | `{"type":"error","code":"too_large","message":"…"}` | the session is over; always the last message |
@@ -334,7 +336,7 @@ impl Session {
             let bytes = upload.bytes();
             return Some(ServerMessage::Ack { bytes }.to_json());
         }
-        if let Some(answer) = self.due.questions.poll_answer(upload.log()) {
+        if let Some(answer) = self.due.questions.poll_answer(upload.log(), now) {
             return Some(answer);
         }
         self.due.snapshot.take_if(|due| *due <= now)?;
@@ -351,6 +353,10 @@ impl Session {
     pub fn poll_timeout(&self) -> Option<Duration> {
         if self.is_over() {
             return None;
+        }
+        if !self.due.questions.is_empty() {
+            // The search for an answer continues as soon as the caller has time.
+            return Some(Duration::ZERO);
         }
         let patience_ends = self.patience_ends();
         let snapshot = self.due.snapshot.unwrap_or(patience_ends);
@@ -375,7 +381,7 @@ impl Session {
     /// Returns how many bytes of heap the session holds, within a few KiB.
     pub fn memory_bytes(&self) -> usize {
         match &self.state {
-            State::Started(upload) => upload.memory_bytes(),
+            State::Started(upload) => upload.memory_bytes() + self.due.questions.memory_bytes(),
             State::AwaitingStart | State::Ended(..) => 0,
         }
     }
@@ -397,6 +403,7 @@ impl Session {
     pub fn reply_bytes_max(&self, text: Option<&str>) -> usize {
         match text.map(|text| ClientMessage::parse(text, &self.limits)) {
             Some(Ok(ClientMessage::Query { .. } | ClientMessage::Rows(_))) => ANSWER_WORK_BYTES,
+            _ if !self.due.questions.is_empty() => ANSWER_WORK_BYTES,
             _ => SNAPSHOT_WORK_BYTES,
         }
     }
@@ -413,6 +420,10 @@ impl Session {
         match ClientMessage::parse(text, &self.limits)? {
             ClientMessage::Cancel => {
                 self.end(Outcome::Cancelled, None);
+                Ok(())
+            }
+            ClientMessage::Drop { seq } => {
+                self.due.questions.drop(seq);
                 Ok(())
             }
             ClientMessage::Finish => self.finish(now),

@@ -9,6 +9,7 @@ mod bits;
 mod block;
 mod lines;
 
+pub(crate) use block::ROWS_MAX as BLOCK_ROWS;
 use block::ROWS_MAX;
 pub(crate) use block::{ADDRESS, AGENT, BYTES_SENT, Block, COLUMNS, DURATION, HOST, METHOD};
 pub(crate) use block::{PATH, REFERRER, Row, STATUS, TEXTS, TIME};
@@ -16,6 +17,7 @@ pub(crate) use lines::LineStore;
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
+use std::ops::Range;
 use std::sync::Arc;
 
 use crate::spill::{SpillError, SpillFile, SpillSpace};
@@ -115,6 +117,11 @@ impl Store {
     /// Returns why all requests were dropped, or `None` if they are stored.
     pub(crate) fn overflow(&self) -> Option<&StoreOverflow> {
         self.overflow.as_ref()
+    }
+
+    /// Returns the numbers of the stored requests among all requests, from 0.
+    pub(crate) fn stored(&self) -> Range<u64> {
+        self.aged..self.aged + self.rows()
     }
 
     /// Returns how many requests came before those that are stored.

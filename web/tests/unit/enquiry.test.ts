@@ -14,6 +14,7 @@ function begin() {
     figures: ({ lines }) => heard.push(`figures ${lines}`),
     comparison: ({ lines }) => heard.push(`comparison ${lines}`),
     rows: (total) => heard.push(`rows ${total}`),
+    searching: (topic, fraction) => heard.push(`${topic} ${fraction}`),
     refused: (topic, message, at) => heard.push(`${topic} ${message} ${at?.filter}`),
   });
   const answer = (seq: number, lines = 0) =>
@@ -21,17 +22,23 @@ function begin() {
   return { asked, heard, enquiry, answer };
 }
 
-test("one query is sent at a time, and only the latest of those that wait", () => {
+test("a newer query replaces the one that the server is working on", () => {
   const { asked, heard, enquiry, answer } = begin();
   for (const from of [1, 2, 3]) {
     enquiry.askForFigures("figures", query(from));
   }
-  assert.equal(asked.length, 1);
+  enquiry.handleAnswer({ type: "searching", seq: 3, fraction: 0.25 });
+  assert.deepEqual(asked, [
+    { type: "query", seq: 1, query: query(1) },
+    { type: "drop", seq: 1 },
+    { type: "query", seq: 2, query: query(2) },
+    { type: "drop", seq: 2 },
+    { type: "query", seq: 3, query: query(3) },
+  ]);
   answer(1, 11);
-  assert.deepEqual(asked[1], { type: "query", seq: 2, query: query(3) });
-  assert.deepEqual(heard, [], "a superseded answer is not shown");
-  answer(2, 22);
-  assert.deepEqual(heard, ["figures 22"]);
+  assert.deepEqual(heard, ["figures 0.25"], "a superseded answer is not shown");
+  answer(3, 33);
+  assert.deepEqual(heard, ["figures 0.25", "figures 33"]);
 });
 
 test("an answer is shown even if the same query is asked again", () => {

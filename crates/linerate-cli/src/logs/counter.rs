@@ -8,6 +8,7 @@ use linerate_logview::{
     format::Format,
     input::LogEvent,
     parallel::Pool,
+    query::QueryError,
     summary::Damage,
 };
 
@@ -72,6 +73,14 @@ impl Counter {
                 pool.settle();
                 pool.set_format(format.clone());
             }
+        }
+    }
+
+    /// Returns why the log, as far as it is counted, cannot be filtered.
+    pub(super) fn refusal(&self) -> Option<QueryError> {
+        match self {
+            Self::Alone(log) => log.refusal(),
+            Self::Many(pool) => pool.log().refusal(),
         }
     }
 

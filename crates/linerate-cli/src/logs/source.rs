@@ -20,11 +20,13 @@ pub(super) const READ_BYTES: usize = 256 << 10;
 ///
 /// # Errors
 /// Returns an error if a file cannot be read or decompressed; the error names it. A damaged file is
-/// counted up to the damage, which the summary reports, unless it has no lines before it.
+/// counted up to the damage, which the summary reports, unless it has no lines before it. If
+/// `is_filtered`, also returns an error as soon as the log is too large to be filtered.
 pub(super) fn read_all(
     files: &[PathBuf],
     format: Option<&Format>,
     log: &mut Counter,
+    is_filtered: bool,
 ) -> anyhow::Result<()> {
     let progress = progress_bar(files);
     let mut buffer = vec![0; READ_BYTES];
@@ -33,6 +35,7 @@ pub(super) fn read_all(
             file,
             input: input(format),
             progress: &progress,
+            is_filtered,
         };
         if is_stdin(file) {
             reader.read(&mut io::stdin().lock(), log, &mut buffer)?;
@@ -71,6 +74,7 @@ struct FileReader<'a> {
     file: &'a Path,
     input: Input,
     progress: &'a ProgressBar,
+    is_filtered: bool,
 }
 
 impl FileReader<'_> {
@@ -96,6 +100,9 @@ impl FileReader<'_> {
                     .input
                     .handle_eof(|event| log.count(event))
                     .and(Err(error));
+            }
+            if let Some(refusal) = log.refusal().filter(|_| self.is_filtered) {
+                bail!(refusal);
             }
             self.progress.inc(len as u64);
         };
@@ -155,6 +162,7 @@ mod tests {
                 file: Path::new("-"),
                 input: input(None),
                 progress: &progress,
+                is_filtered: false,
             };
             let mut buffer = vec![0; read_bytes];
             reader

@@ -410,3 +410,60 @@ fn a_database_of_countries_that_is_none_is_named() {
     let message = error(&["-", "--filter", "country == \"DE\""], ABROAD.as_bytes());
     assert!(message.contains("--geoip FILE"), "{message}");
 }
+
+/// Returns a log whose requests do not fit into 400,000 bytes.
+fn large_log() -> Vec<u8> {
+    let line = |n: usize| {
+        format!(
+            "10.{}.0.{} - - [22/Jan/2021:01:47:05 +0000] \"GET /a/{}.js HTTP/1.1\" {} {}\n",
+            n % 7,
+            n % 251,
+            n % 500,
+            [200, 404][n % 2],
+            n * 7_919 % 65_536
+        )
+    };
+    (0..120_000).map(line).collect::<String>().into_bytes()
+}
+
+const LITTLE_MEMORY: [&str; 3] = ["-", "--json", "--columns-bytes-max=400000"];
+
+#[test]
+fn a_log_that_is_larger_than_memory_is_filtered_from_a_temporary_file() {
+    let log = large_log();
+    for (filter, requests) in [
+        ("status == 404", 60_000),
+        (
+            "address == \"10.3.0.0/16\"",
+            (0..120_000).filter(|n| n % 7 == 3).count(),
+        ),
+        (
+            "path == \"/a/*7.js\" && path != \"/a/4*\"",
+            120_000 / 500 * 39,
+        ),
+    ] {
+        let arguments = [&LITTLE_MEMORY[..], &["--filter", filter]].concat();
+        assert_eq!(figures(&arguments, &log)["requests"], requests, "{filter}");
+    }
+}
+
+#[test]
+fn too_little_disk_space_is_an_error_that_names_the_limit() {
+    let folder = Folder::new("spill");
+    let log = large_log();
+    let filter = [&LITTLE_MEMORY[..], &["--filter", "status == 404"]].concat();
+    let limit = [&filter[..], &["--spill-bytes-max=100000"]].concat();
+    let message = error(&limit, &log);
+    assert!(
+        message.contains("the log cannot be filtered: it needs more")
+            && message.contains("100000 bytes that may be used (--spill-bytes-max)"),
+        "{message}"
+    );
+    let missing = folder.0.join("missing");
+    let directory = format!("--spill-directory={}", missing.display());
+    let message = error(&[&filter[..], &[&directory]].concat(), &log);
+    assert!(
+        message.contains("cannot use a temporary file in"),
+        "{message}"
+    );
+}

@@ -10,6 +10,7 @@ use super::limits::Limits;
 use super::report::Report;
 use super::samples::Samples;
 use super::scan::scan;
+use super::search::{Search, Wanted};
 use super::tallies::Tallies;
 use super::timeline::Timeline;
 use super::{bots, browsers};
@@ -42,6 +43,15 @@ pub(super) struct Figures {
     /// Requests that are neither counted nor stored yet. Counting a few at a time, counter by
     /// counter, is faster than counting them one by one.
     fresh: Vec<Row>,
+}
+
+/// The answer to a query.
+#[derive(Debug)]
+pub(crate) enum Answer {
+    /// The figures of the selected requests.
+    Figures(Box<Summary>),
+    /// The requested lines.
+    Rows(Rows),
 }
 
 /// How many requests are counted at a time: few enough to stay in the first-level cache.
@@ -144,30 +154,24 @@ impl Figures {
         self.report(&self.tallies, self.limits.top_max)
     }
 
-    /// Returns the figures of the requests that a query selects.
-    pub(super) fn selection(&self, query: &Query) -> Result<Summary, QueryError> {
+    /// Begins to compute the figures of the requests that a query selects.
+    pub(super) fn search(&self, query: &Query) -> Result<Search, QueryError> {
         let filter = self.filter(query)?;
-        let mut tallies = Tallies::new(self.timeline_of(&filter), self.limits.minutes_max);
-        let mut fresh = Vec::with_capacity(FRESH_MAX);
-        scan(&self.store, &filter, |_, row| {
-            fresh.push(*row);
-            if fresh.len() >= FRESH_MAX {
-                tallies.count_all(&fresh);
-                fresh.clear();
-            }
-        })
-        .map_err(QueryError::SpillUnreadable)?;
-        tallies.count_all(&fresh);
-        Ok(self.report(&tallies, query.top_max))
+        let wanted = Wanted::Figures {
+            tallies: Tallies::new(self.timeline_of(&filter), self.limits.minutes_max),
+            top_max: query.top_max,
+        };
+        Ok(Search::new(filter, self.store.stored(), wanted))
     }
 
-    /// Returns the lines that a query selects: up to `rows_max` after the first `offset`.
-    pub(super) fn rows(
+    /// Begins to look for the lines that a query selects: up to `rows_max` after the first
+    /// `offset`.
+    pub(super) fn search_rows(
         &self,
         query: &Query,
         offset: u64,
         rows_max: usize,
-    ) -> Result<Rows, QueryError> {
+    ) -> Result<Search, QueryError> {
         if rows_max > ROWS_MAX {
             return Err(QueryError::TooManyRows {
                 rows: rows_max,
@@ -177,26 +181,63 @@ impl Figures {
         if !self.lines.is_on() {
             return Err(QueryError::RowsNotKept);
         }
-        let filter = self.filter(query)?;
-        let mut wanted = Vec::new();
-        let mut total = 0;
-        scan(&self.store, &filter, |request, _| {
-            if total >= offset && wanted.len() < rows_max {
-                wanted.push(request);
-            }
-            total += 1;
-        })
-        .map_err(QueryError::SpillUnreadable)?;
-        let rows = self
-            .lines
-            .rows(&wanted, |line| excerpt(line, ROW_CHARS_MAX));
-        if rows.len() < wanted.len() {
-            return Err(QueryError::RowsFull {
-                lines: self.lines.kept(),
-                bytes_max: self.lines.bytes_max(),
-            });
+        let wanted = Wanted::Rows {
+            requests: Vec::new(),
+            offset,
+            rows_max,
+        };
+        Ok(Search::new(
+            self.filter(query)?,
+            self.store.stored(),
+            wanted,
+        ))
+    }
+
+    /// Examines some more requests. Returns the answer once all have been examined.
+    pub(super) fn advance(&self, search: &mut Search) -> Result<Option<Answer>, QueryError> {
+        // Meanwhile, the requests may have exceeded their limit.
+        if let Some(error) = self.refusal() {
+            return Err(error);
         }
-        Ok(Rows { total, rows })
+        let step = search.step();
+        let (mut numbers, mut rows) = (Vec::new(), Vec::new());
+        // Taken out because the search counts the requests that its filter selects.
+        let filter = std::mem::take(&mut search.filter);
+        let scanned = scan(&self.store, &filter, step, |number, row| {
+            numbers.push(number);
+            rows.push(*row);
+            if rows.len() >= FRESH_MAX {
+                search.add(&numbers, &rows);
+                (numbers.clear(), rows.clear());
+            }
+        });
+        search.filter = filter;
+        scanned.map_err(QueryError::SpillUnreadable)?;
+        search.add(&numbers, &rows);
+        match search.is_done() {
+            true => self.answer(search).map(Some),
+            false => Ok(None),
+        }
+    }
+
+    fn answer(&self, search: &Search) -> Result<Answer, QueryError> {
+        match &search.wanted {
+            Wanted::Figures { tallies, top_max } => {
+                Ok(Answer::Figures(Box::new(self.report(tallies, *top_max))))
+            }
+            Wanted::Rows { requests, .. } => {
+                let show = |line: &[u8]| excerpt(line, ROW_CHARS_MAX);
+                let rows = self.lines.rows(requests, show);
+                if rows.len() < requests.len() {
+                    return Err(QueryError::RowsFull {
+                        lines: self.lines.kept(),
+                        bytes_max: self.lines.bytes_max(),
+                    });
+                }
+                let total = search.found();
+                Ok(Answer::Rows(Rows { total, rows }))
+            }
+        }
     }
 
     pub(super) fn memory_bytes(&self) -> usize {

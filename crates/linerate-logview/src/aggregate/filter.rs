@@ -16,7 +16,7 @@ use crate::store::{ADDRESS, AGENT, BYTES_SENT, DURATION, STATUS, TEXTS, TIME};
 use set::CodeSet;
 
 /// Selects the requests of a query.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Filter {
     pub(super) from: i64,
     /// The last moment that is selected. If it is before `from`, nothing is selected.
@@ -75,6 +75,11 @@ impl Filter {
         Ok(filter)
     }
 
+    /// Returns approximately how many bytes of heap the filter holds.
+    pub(super) fn memory_bytes(&self) -> usize {
+        self.tests.iter().map(Test::memory_bytes).sum()
+    }
+
     /// Adds a test. A single range of times narrows `from` and `last` instead, because those also
     /// determine the timeline that is drawn.
     fn add(&mut self, test: Test) {
@@ -94,6 +99,15 @@ impl Filter {
 }
 
 impl Test {
+    fn memory_bytes(&self) -> usize {
+        let more = match self {
+            Self::All(tests) | Self::Any(tests) => tests.iter().map(Self::memory_bytes).sum(),
+            Self::Codes(_, set) => set.memory_bytes(),
+            Self::Constant(_) | Self::Numbers(..) => 0,
+        };
+        size_of::<Self>() + more
+    }
+
     fn new(
         condition: &Condition,
         names: &Names<'_>,

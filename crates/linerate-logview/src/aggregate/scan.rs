@@ -1,26 +1,40 @@
 //! Scans the requests that a query selects.
 
+use std::ops::Range;
+
 use super::filter::{Filter, Test};
 use crate::spill::SpillError;
-use crate::store::{Block, COLUMNS, Row, Store};
+use crate::store::{BLOCK_ROWS, Block, COLUMNS, Row, Store};
 
-/// Calls `each` with every selected request and its number among all requests, from 0.
+/// Calls `each` with every selected request of those with the numbers `within`, and its number
+/// among all requests, from 0. Requests that are no longer stored are left out.
 ///
 /// # Errors
 /// Returns an error if requests are in a file that cannot be read.
 pub(super) fn scan(
     store: &Store,
     filter: &Filter,
+    within: Range<u64>,
     mut each: impl FnMut(u64, &Row),
 ) -> Result<(), SpillError> {
     let mut lists = ScanBuffers::default();
-    let mut before = store.aged();
-    for block in store.blocks() {
+    // All blocks but the last one are full.
+    let skipped = within.start.saturating_sub(store.aged()) / BLOCK_ROWS as u64;
+    let mut before = store.aged() + skipped * BLOCK_ROWS as u64;
+    for block in store.blocks().skip(skipped as usize) {
+        if before >= within.end {
+            break;
+        }
         let rows = block.rows() as u64;
         if may_have_any(&block, filter) {
             let block = store.load(block)?;
             lists.choose(&block, filter);
-            lists.for_each(&block, |at, row| each(before + u64::from(at), row));
+            lists.for_each(&block, |at, row| {
+                let number = before + u64::from(at);
+                if within.contains(&number) {
+                    each(number, row);
+                }
+            });
         }
         before += rows;
     }

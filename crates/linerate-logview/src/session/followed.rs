@@ -1,5 +1,7 @@
 //! A log that the server reads itself, and the clients that view its figures.
 
+use std::time::Duration;
+
 use super::{
     ANSWER_WORK_BYTES, Limits, Outcome, SessionError, SessionId,
     message::{ClientMessage, ServerMessage},
@@ -152,7 +154,16 @@ impl Viewer {
         }
         match &mut self.end {
             Some((_, last_reply)) => last_reply.take(),
-            None => self.questions.poll_answer(&log.log),
+            None => {
+                // Because the log changes, a question is answered at once. What is kept is little.
+                while !self.questions.is_empty() {
+                    let answer = self.questions.poll_answer(&log.log, Duration::ZERO);
+                    if answer.is_some() {
+                        return answer;
+                    }
+                }
+                None
+            }
         }
     }
 
@@ -173,6 +184,10 @@ impl Viewer {
         match ClientMessage::parse(text, &self.limits)? {
             ClientMessage::Cancel => {
                 self.end = Some((Outcome::Cancelled, None));
+                Ok(())
+            }
+            ClientMessage::Drop { seq } => {
+                self.questions.drop(seq);
                 Ok(())
             }
             ClientMessage::Query { seq, query } => {

@@ -13,6 +13,7 @@ use crate::{query::Rows, summary::Summary};
 #[serde(tag = "type", rename_all = "lowercase")]
 pub(super) enum ClientMessage {
     Cancel,
+    Drop { seq: u64 },
     Finish,
     Follow { name: String },
     Query { seq: u64, query: Value },
@@ -112,6 +113,10 @@ pub(super) enum ServerMessage {
         seq: u64,
         #[serde(flatten)]
         rows: Rows,
+    },
+    Searching {
+        seq: u64,
+        fraction: f64,
     },
     Snapshot {
         #[serde(rename = "final")]

@@ -1,6 +1,6 @@
 //! Questions about the figures, and their answers.
 
-use std::collections::VecDeque;
+use std::{collections::VecDeque, time::Duration};
 
 use serde_json::Value;
 use thiserror::Error;
@@ -10,7 +10,7 @@ use super::{
     message::{FilterPosition, RowsRequest, ServerMessage},
 };
 use crate::{
-    aggregate::Aggregator,
+    aggregate::{Aggregator, Answer, Search},
     query::{Query, QueryError},
 };
 
@@ -20,6 +20,9 @@ pub(super) const QUESTIONS_MAX: usize = 16;
 
 /// The most bytes of an answer: enough for 1,000 lines of 2,000 characters, each escaped.
 pub(super) const ANSWER_BYTES_MAX: usize = 16 << 20;
+
+/// How often a client is told how far a search is.
+const REPORT_INTERVAL: Duration = Duration::from_millis(200);
 
 /// A client's question about the figures.
 #[derive(Debug)]
@@ -32,68 +35,109 @@ pub(super) enum Question {
 
 /// Questions that have not been answered yet, in order.
 #[derive(Debug, Default)]
-pub(super) struct Questions(VecDeque<Question>);
+pub(super) struct Questions {
+    waiting: VecDeque<Question>,
+    running: Option<RunningSearch>,
+}
+
+/// The question that is being answered.
+#[derive(Debug)]
+struct RunningSearch {
+    seq: u64,
+    search: Box<Search>,
+    /// When the client was last told how far the search is, or when it began.
+    reported: Duration,
+}
 
 impl Questions {
     /// Adds a question, or fails if [`QUESTIONS_MAX`] are waiting already.
     pub(super) fn push(&mut self, question: Question) -> Result<(), SessionError> {
-        if self.0.len() == QUESTIONS_MAX {
+        if self.waiting.len() == QUESTIONS_MAX {
             return Err(SessionError::TooManyQuestions {
                 questions_max: QUESTIONS_MAX,
             });
         }
-        self.0.push_back(question);
+        self.waiting.push_back(question);
         Ok(())
     }
 
-    /// Returns whether no question is waiting.
-    pub(super) fn is_empty(&self) -> bool {
-        self.0.is_empty()
+    /// Drops a question whose answer is no longer wanted.
+    pub(super) fn drop(&mut self, seq: u64) {
+        self.running.take_if(|running| running.seq == seq);
+        self.waiting.retain(|question| question.seq() != seq);
     }
 
-    /// Answers the next question from the current figures.
-    pub(super) fn poll_answer(&mut self, log: &Aggregator) -> Option<String> {
-        let question = self.0.pop_front()?;
-        Some(question.answer(log))
+    /// Returns whether all questions are answered.
+    pub(super) fn is_empty(&self) -> bool {
+        self.waiting.is_empty() && self.running.is_none()
+    }
+
+    pub(super) fn memory_bytes(&self) -> usize {
+        let running = self.running.as_ref();
+        running.map_or(0, |it| size_of::<Search>() + it.search.memory_bytes())
+    }
+
+    /// Works on the next question for some milliseconds. Returns its answer, or how far the search
+    /// is if [`REPORT_INTERVAL`] has passed, or `None` if there is nothing to say yet.
+    pub(super) fn poll_answer(&mut self, log: &Aggregator, now: Duration) -> Option<String> {
+        let mut running = match self.running.take() {
+            Some(running) => running,
+            None => {
+                let question = self.waiting.pop_front()?;
+                let seq = question.seq();
+                match question.begin(log) {
+                    Ok(search) => RunningSearch {
+                        seq,
+                        search: Box::new(search),
+                        reported: now,
+                    },
+                    Err(refusal) => return Some(refusal.to_json(seq)),
+                }
+            }
+        };
+        let seq = running.seq;
+        match log.advance(&mut running.search) {
+            Ok(None) => {
+                let is_due = now >= running.reported + REPORT_INTERVAL;
+                let report = is_due.then(|| {
+                    running.reported = now;
+                    let fraction = running.search.fraction();
+                    ServerMessage::Searching { seq, fraction }.to_json()
+                });
+                self.running = Some(running);
+                report
+            }
+            Ok(Some(answer)) => {
+                let message = match answer {
+                    Answer::Figures(summary) => ServerMessage::Figures { seq, summary },
+                    Answer::Rows(rows) => ServerMessage::Rows { seq, rows },
+                };
+                let json = message.to_json_within(ANSWER_BYTES_MAX);
+                Some(json.unwrap_or_else(|| Refusal::TooLarge.to_json(seq)))
+            }
+            Err(error) => Some(Refusal::Query(error).to_json(seq)),
+        }
     }
 }
 
 impl Question {
-    fn answer(self, log: &Aggregator) -> String {
+    fn seq(&self) -> u64 {
         let (Self::Figures { seq, .. } | Self::Rows(RowsRequest { seq, .. })) = self;
-        let answer = self.try_answer(log).and_then(|answer| {
-            let json = answer.to_json_within(ANSWER_BYTES_MAX);
-            json.ok_or(Refusal::TooLarge)
-        });
-        answer.unwrap_or_else(|refusal| {
-            let refused = ServerMessage::Refused {
-                seq,
-                code: refusal.code(),
-                message: refusal.to_string(),
-                place: refusal.place(),
-            };
-            refused.to_json()
-        })
+        *seq
     }
 
-    fn try_answer(self, log: &Aggregator) -> Result<ServerMessage, Refusal> {
+    fn begin(self, log: &Aggregator) -> Result<Search, Refusal> {
+        let parsed = |query| serde_json::from_value::<Query>(query).map_err(Refusal::Malformed);
         match self {
-            Self::Figures { seq, query } => {
-                let query: Query = serde_json::from_value(query).map_err(Refusal::Malformed)?;
-                let summary = Box::new(log.figures(&query).map_err(Refusal::Query)?);
-                Ok(ServerMessage::Figures { seq, summary })
-            }
+            Self::Figures { query, .. } => log.search(&parsed(query)?),
             Self::Rows(RowsRequest {
-                seq,
                 query,
                 offset,
                 limit,
-            }) => {
-                let query: Query = serde_json::from_value(query).map_err(Refusal::Malformed)?;
-                let rows = log.rows(&query, offset, limit).map_err(Refusal::Query)?;
-                Ok(ServerMessage::Rows { seq, rows })
-            }
+                ..
+            }) => log.search_rows(&parsed(query)?, offset, limit),
         }
+        .map_err(Refusal::Query)
     }
 }
 
@@ -109,6 +153,16 @@ enum Refusal {
 }
 
 impl Refusal {
+    fn to_json(&self, seq: u64) -> String {
+        let refused = ServerMessage::Refused {
+            seq,
+            code: self.code(),
+            message: self.to_string(),
+            place: self.place(),
+        };
+        refused.to_json()
+    }
+
     fn code(&self) -> &'static str {
         match self {
             Self::Malformed(_) => "malformed",

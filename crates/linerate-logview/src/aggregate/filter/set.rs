@@ -28,6 +28,10 @@ impl CodeSet {
         self.words[number / 64] |= 1 << (number % 64);
     }
 
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.words.capacity() * size_of::<u64>()
+    }
+
     /// Keeps only the numbers that are in both sets, which must have the same length.
     pub(crate) fn intersect(&mut self, other: &Self) {
         for (word, other) in self.words.iter_mut().zip(&other.words) {

@@ -1,5 +1,7 @@
 //! Questions about figures.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 
 use super::flow::{Client, LINE, types};
@@ -145,4 +147,53 @@ fn answer_of_more_than_16_mib_is_refused() {
             assert_eq!(replies[0]["code"], "answer_too_large");
         }
     }
+}
+
+#[test]
+fn a_long_search_is_reported_and_can_be_dropped() {
+    const REQUESTS: usize = 300_000;
+    let mut client = Client::started(Limits::default(), (REQUESTS * LINE.len()) as u64);
+    client.send(&LINE.repeat(REQUESTS));
+    client.finish();
+    let held = client.session.memory_bytes();
+    let ask = |client: &mut Client, seq: u64| {
+        client.say(
+            &json!({"type": "query", "seq": seq, "query": {"filters": ["status == 200"]}})
+                .to_string(),
+        )
+    };
+    assert!(ask(&mut client, 1).is_empty());
+    assert_eq!(client.session.poll_timeout(), Some(Duration::ZERO));
+    assert!(client.session.memory_bytes() > held);
+    assert_eq!(client.session.reply_bytes_max(None), 64 << 20);
+    let answer = client.replies();
+    assert_eq!(answer[0]["summary"]["requests"], REQUESTS);
+    assert_eq!(client.session.memory_bytes(), held);
+
+    assert!(ask(&mut client, 2).is_empty());
+    assert!(client.say(r#"{"type":"drop","seq":2}"#).is_empty());
+    assert_ne!(client.session.poll_timeout(), Some(Duration::ZERO));
+    assert_eq!(client.session.memory_bytes(), held);
+    // A question that is already answered, or was never asked, may be dropped as well.
+    assert!(client.say(r#"{"type":"drop","seq":1}"#).is_empty());
+    assert_eq!(client.session.outcome(), None);
+}
+
+#[test]
+fn a_client_is_told_how_far_a_long_search_is() {
+    const REQUESTS: usize = 600_000;
+    let mut client = Client::started(Limits::default(), (REQUESTS * LINE.len()) as u64);
+    client.send(&LINE.repeat(REQUESTS));
+    client.finish();
+    assert!(
+        client
+            .say(r#"{"type":"query","seq":5,"query":{}}"#)
+            .is_empty()
+    );
+    client.now += Duration::from_millis(200);
+    let replies = client.replies();
+    assert_eq!(types(&replies), ["searching", "figures"]);
+    assert_eq!(replies[0]["seq"], 5);
+    let fraction = replies[0]["fraction"].as_f64().unwrap();
+    assert!((0.8..0.9).contains(&fraction), "{fraction}");
 }
