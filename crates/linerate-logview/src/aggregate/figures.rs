@@ -158,7 +158,10 @@ impl Figures {
     pub(super) fn search(&self, query: &Query) -> Result<Search, QueryError> {
         let filter = self.filter(query)?;
         let wanted = Wanted::Figures {
-            tallies: Tallies::new(self.timeline_of(&filter), self.limits.minutes_max),
+            tallies: Box::new(Tallies::new(
+                self.timeline_of(&filter),
+                self.limits.minutes_max,
+            )),
             top_max: query.top_max,
         };
         Ok(Search::new(filter, self.store.stored(), wanted))
@@ -208,7 +211,8 @@ impl Figures {
             rows.push(*row);
             if rows.len() >= FRESH_MAX {
                 search.add(&numbers, &rows);
-                (numbers.clear(), rows.clear());
+                numbers.clear();
+                rows.clear();
             }
         });
         search.filter = filter;

@@ -23,7 +23,10 @@ pub(crate) struct Search {
 #[derive(Debug)]
 pub(super) enum Wanted {
     /// The figures of the selected requests.
-    Figures { tallies: Tallies, top_max: usize },
+    Figures {
+        tallies: Box<Tallies>,
+        top_max: usize,
+    },
     /// The numbers of up to `rows_max` selected requests after the first `offset`.
     Rows {
         requests: Vec<u64>,
@@ -89,7 +92,7 @@ impl Search {
     /// Returns approximately how many bytes of heap the search holds.
     pub(crate) fn memory_bytes(&self) -> usize {
         let wanted = match &self.wanted {
-            Wanted::Figures { tallies, .. } => tallies.memory_bytes(),
+            Wanted::Figures { tallies, .. } => size_of::<Tallies>() + tallies.memory_bytes(),
             Wanted::Rows { requests, .. } => requests.capacity() * size_of::<u64>(),
         };
         wanted + self.filter.memory_bytes()

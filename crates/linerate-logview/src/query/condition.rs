@@ -77,6 +77,17 @@ pub(super) fn of_filters(filters: &[String]) -> Result<Condition, QueryError> {
 }
 
 impl Condition {
+    /// Returns how many comparisons a condition without others in it counts for.
+    fn comparisons(&self) -> usize {
+        match self {
+            Self::Text {
+                values: Values::OneOf(constants),
+                ..
+            } => constants.comparisons(),
+            _ => 1,
+        }
+    }
+
     /// Adds the fields that the condition names to `fields`.
     pub(super) fn name(&self, fields: &mut BTreeSet<Field>) {
         match self {
@@ -129,8 +140,9 @@ impl Checker<'_> {
             }),
             Node::Not(node) => self.check(node, !negated),
             node => {
-                self.conditions += 1;
-                self.check_comparison(node, negated)
+                let condition = self.check_comparison(node, negated)?;
+                self.conditions += condition.comparisons();
+                Ok(condition)
             }
         }
     }
@@ -564,6 +576,19 @@ mod tests {
             conditions_max: 64,
         };
         assert_eq!(of_filters(&texts(65)).unwrap_err(), too_many);
+        // Each wildcard and each network counts.
+        for (many, comparisons) in [
+            (format!("path == \"{}\"", "*a".repeat(65)), 65),
+            (format!("path in [{}]", "\"*\",".repeat(65)), 65),
+            (format!("address in [{}]", "\"::/0\",".repeat(65)), 65),
+        ] {
+            let too_many = QueryError::TooManyConditions {
+                conditions: comparisons,
+                conditions_max: 64,
+            };
+            assert_eq!(of_filters(&[many]).unwrap_err(), too_many);
+        }
+        assert!(of_filters(&[format!("path == \"{}\"", "*".repeat(5_000))]).is_ok());
         let long = |bytes: usize| format!("path == \"{}\"", "x".repeat(bytes - 10));
         assert!(of_filters(&[long(FILTER_BYTES_MAX)]).is_ok());
         let message = error(&long(FILTER_BYTES_MAX + 1));

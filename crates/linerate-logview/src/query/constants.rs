@@ -67,13 +67,25 @@ impl Constants {
                 self.exact.insert(only);
             }
             (Some(_), true) => return Err(FilterProblem::NeverTrue { field }),
-            (end, _) => self.wildcards.push(Wildcard {
-                start: parts.remove(0),
-                middle: parts,
-                end: end.unwrap_or_default(),
-            }),
+            (end, _) => {
+                let start = parts.remove(0);
+                // Several wildcards in a row are like one.
+                parts.retain(|part| !part.is_empty());
+                self.wildcards.push(Wildcard {
+                    start,
+                    middle: parts,
+                    end: end.unwrap_or_default(),
+                });
+            }
         }
         Ok(())
+    }
+
+    /// Returns how many comparisons it takes to test a value: one for each wildcard and network, and
+    /// at least one.
+    pub(super) fn comparisons(&self) -> usize {
+        let wildcards = self.wildcards.iter().map(|it| it.middle.len() + 1);
+        (wildcards.sum::<usize>() + self.networks.len()).max(1)
     }
 
     /// Returns the only values that can match. Returns `None` if they cannot be enumerated, or if a

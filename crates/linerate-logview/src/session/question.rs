@@ -44,7 +44,7 @@ pub(super) struct Questions {
 #[derive(Debug)]
 struct RunningSearch {
     seq: u64,
-    search: Box<Search>,
+    search: Search,
     /// When the client was last told how far the search is, or when it began.
     reported: Duration,
 }
@@ -74,7 +74,7 @@ impl Questions {
 
     pub(super) fn memory_bytes(&self) -> usize {
         let running = self.running.as_ref();
-        running.map_or(0, |it| size_of::<Search>() + it.search.memory_bytes())
+        running.map_or(0, |it| it.search.memory_bytes())
     }
 
     /// Works on the next question for some milliseconds. Returns its answer, or how far the search
@@ -88,7 +88,7 @@ impl Questions {
                 match question.begin(log) {
                     Ok(search) => RunningSearch {
                         seq,
-                        search: Box::new(search),
+                        search,
                         reported: now,
                     },
                     Err(refusal) => return Some(refusal.to_json(seq)),
