@@ -21,6 +21,8 @@ import {
 
 /** While lines arrive, a part of the log is queried at most this often. */
 const ASK_EVERY_MS = 500;
+/** The share of the time, as a divisor, that the server may spend on queries while lines arrive. */
+const ASK_SHARE = 4;
 
 export interface FiguresSourceEvents {
   figures(figures: Figures): void;
@@ -58,6 +60,8 @@ export class FiguresSource {
   /** True from the choice of a view until its figures arrive. */
   #isAwaited = false;
   #askedAtMs = -Infinity;
+  /** How long the latest answer took. */
+  #tookMs = 0;
   #timer: ReturnType<typeof setTimeout> | undefined;
 
   /** `size` is the log's size in bytes, 0 if unknown; `pageOf` returns which lines to show. */
@@ -76,6 +80,7 @@ export class FiguresSource {
     this.#enquiry = new Enquiry(ask, {
       figures: (summary) => {
         this.#shown = summary;
+        this.#tookMs = performance.now() - this.#askedAtMs;
         this.#applied = this.#view;
         events.pending(false);
         events.objection(reachOf(summary));
@@ -177,7 +182,8 @@ export class FiguresSource {
   }
 
   #askSoon(now: boolean): void {
-    const wait = this.#askedAtMs + ASK_EVERY_MS - performance.now();
+    const everyMs = Math.max(ASK_EVERY_MS, ASK_SHARE * this.#tookMs);
+    const wait = this.#askedAtMs + everyMs - performance.now();
     if (now || wait <= 0) {
       this.#ask();
     } else {
