@@ -81,8 +81,8 @@ impl Constants {
         Ok(())
     }
 
-    /// Returns how many comparisons it takes to test a value: one for each wildcard and network, and
-    /// at least one.
+    /// Returns how many comparisons it takes to test a value: one for each wildcard and network,
+    /// and at least one.
     pub(super) fn comparisons(&self) -> usize {
         let wildcards = self.wildcards.iter().map(|it| it.middle.len() + 1);
         (wildcards.sum::<usize>() + self.networks.len()).max(1)
