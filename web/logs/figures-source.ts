@@ -179,6 +179,7 @@ export class FiguresSource {
 
   stop(): void {
     clearTimeout(this.#timer);
+    this.#events.pending(false);
   }
 
   #askSoon(now: boolean): void {
