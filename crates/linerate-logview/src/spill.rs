@@ -63,7 +63,7 @@ impl SpillSpace {
     }
 
     /// Returns the usual directory for large temporary files: `$TMPDIR`, or else `/var/tmp` if it
-    /// exists, because `/tmp` is often in memory.
+    /// exists, because the one for small files is often in memory.
     pub fn default_directory() -> PathBuf {
         let large = Path::new("/var/tmp");
         match env::var_os("TMPDIR") {
