@@ -298,7 +298,7 @@ async fn upload_that_holds_the_most_gives_way_to_one_that_asks_for_little() {
     large.send(start_large.to_string()).await.unwrap();
     // Three quarters of this are kept, which leaves too little memory for another upload's turn but
     // enough for this upload's next one.
-    let lines = random_lines(44 << 20);
+    let lines = random_lines(41 << 20);
     for message in lines.chunks(1 << 20) {
         large.send_binary(message).await.unwrap();
     }
@@ -344,7 +344,7 @@ async fn many_uploads_stay_within_their_budget_and_give_all_of_it_back() {
         "--set",
         "logs.resume_s=1",
     ]);
-    let lines = random_lines(12 << 20);
+    let lines = random_lines(41 << 20);
     let uploads = (0..12).map(async |_| {
         let mut ws = server.connect_upload().await;
         let files = [json!({"name": "a.log", "size": lines.len()})];
