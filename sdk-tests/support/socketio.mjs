@@ -1,6 +1,7 @@
 // Servers that Socket.IO clients can connect to, and clients.
 
 import { io } from "socket.io-client";
+import { startBackend } from "./backend.mjs";
 import { Journal } from "./journal.mjs";
 import { startServer } from "./server.mjs";
 
@@ -26,6 +27,21 @@ const EVENTS = ["connect", "connect_error", "created", "disconnect", "linerate:e
 /** Starts a server; `environment` and `toml` change its configuration. */
 export async function startSocketIo(environment = {}, toml = "") {
   return startServer(environment, TOML + toml);
+}
+
+/**
+ * Starts a backend that answers with `answer`, and a server that asks it what clients call and,
+ * with `LINERATE_CLIENT_SEND_BACKEND`, what they send. `stop` stops both.
+ */
+export async function startSocketIoWithBackend(answer, environment = {}) {
+  const backend = await startBackend(answer);
+  const toml = `[[backend]]\nname = "app"\nurl = "${backend.url}"\n`;
+  const server = await startSocketIo({ LINERATE_CHANNEL_RPC_BACKEND: "app", ...environment }, toml);
+  const stop = async () => {
+    await server.stop();
+    await backend.stop();
+  };
+  return { server, stop };
 }
 
 const open = new Set();

@@ -4,12 +4,11 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { setTimeout as pause } from "node:timers/promises";
-import { startBackend } from "../support/backend.mjs";
 import { missingJava, startJava } from "../support/java.mjs";
 import { within } from "../support/journal.mjs";
 import { onTwoNodes } from "../support/nodes.mjs";
 import { startProxy } from "../support/proxy.mjs";
-import { startSocketIo } from "../support/socketio.mjs";
+import { startSocketIo, startSocketIoWithBackend } from "../support/socketio.mjs";
 import { connectionToken } from "../support/tokens.mjs";
 
 const auth = { token: connectionToken("ann", { channels: ["news", "/chat:lobby"] }) };
@@ -40,17 +39,10 @@ describe("Java", { skip: missingJava() }, () => {
   after(() => java.stop());
 
   describe("one node", () => {
-    let backend;
     let server;
-    before(async () => {
-      backend = await startBackend(answer);
-      const toml = `[[backend]]\nname = "app"\nurl = "${backend.url}"\n`;
-      server = await startSocketIo({ LINERATE_CHANNEL_RPC_BACKEND: "app" }, toml);
-    });
-    after(async () => {
-      await server.stop();
-      await backend.stop();
-    });
+    let stop;
+    before(async () => ({ server, stop } = await startSocketIoWithBackend(answer)));
+    after(() => stop());
 
     for (const { name, transports, last } of KINDS) {
       test(`${name}: the connection ends up on its transport`, async () => {

@@ -5,10 +5,15 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { after, afterEach, before, describe, test } from "node:test";
 import { setTimeout as pause } from "node:timers/promises";
-import { startBackend } from "../support/backend.mjs";
 import { within } from "../support/journal.mjs";
 import { startProxy } from "../support/proxy.mjs";
-import { close, connect, connected as open, journal, startSocketIo } from "../support/socketio.mjs";
+import {
+  close,
+  connect,
+  connected as open,
+  journal,
+  startSocketIoWithBackend,
+} from "../support/socketio.mjs";
 import { connectionToken } from "../support/tokens.mjs";
 
 function answer(_, { method, data, user }) {
@@ -24,17 +29,10 @@ function answer(_, { method, data, user }) {
   }
 }
 
-let backend;
 let server;
-before(async () => {
-  backend = await startBackend(answer);
-  const toml = `[[backend]]\nname = "app"\nurl = "${backend.url}"\n`;
-  server = await startSocketIo({ LINERATE_CHANNEL_RPC_BACKEND: "app" }, toml);
-});
-after(async () => {
-  await server.stop();
-  await backend.stop();
-});
+let stop;
+before(async () => ({ server, stop } = await startSocketIoWithBackend(answer)));
+after(() => stop());
 afterEach(close);
 
 const ann = (claims = {}) => ({ token: connectionToken("ann", claims) });

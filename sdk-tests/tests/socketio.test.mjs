@@ -3,8 +3,13 @@
 import assert from "node:assert/strict";
 import { after, afterEach, before, test } from "node:test";
 import { setTimeout as pause } from "node:timers/promises";
-import { startBackend } from "../support/backend.mjs";
-import { close, connect, connected, journal, startSocketIo } from "../support/socketio.mjs";
+import {
+  close,
+  connect,
+  connected,
+  journal,
+  startSocketIoWithBackend,
+} from "../support/socketio.mjs";
 import { connectionToken } from "../support/tokens.mjs";
 
 /** What clients have sent without asking for an acknowledgement, and what waits for it. */
@@ -36,18 +41,13 @@ async function message() {
   return sent.shift();
 }
 
-let backend;
 let server;
+let stop;
 before(async () => {
-  backend = await startBackend(answer);
-  const environment = { LINERATE_CLIENT_SEND_BACKEND: "app", LINERATE_CHANNEL_RPC_BACKEND: "app" };
-  const toml = `[[backend]]\nname = "app"\nurl = "${backend.url}"\n`;
-  server = await startSocketIo(environment, toml);
+  const environment = { LINERATE_CLIENT_SEND_BACKEND: "app" };
+  ({ server, stop } = await startSocketIoWithBackend(answer, environment));
 });
-after(async () => {
-  await server.stop();
-  await backend.stop();
-});
+after(() => stop());
 afterEach(close);
 
 const ann = (claims = {}) => ({ token: connectionToken("ann", claims) });

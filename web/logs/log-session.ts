@@ -74,7 +74,7 @@ export class LogSession {
   #hasShownKey = false;
   #isReady = false;
   #isComplete = false;
-  /** True once the rest of the files is no longer wanted. */
+  /** True once the user has cancelled the rest of the files. */
   #isStopped = false;
   #isOver = false;
   #attempt = 0;

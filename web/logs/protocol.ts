@@ -43,7 +43,7 @@ export type ServerMessage =
 export type Question =
   | { type: "query"; seq: number; query: Query }
   | { type: "rows"; seq: number; query: Query; offset: number; limit: number }
-  /** The answer to this question is no longer wanted. */
+  /** Withdraws a question. */
   | { type: "drop"; seq: number };
 
 export type ClientMessage =

@@ -21,7 +21,7 @@ export function within(range: TimeRange, start: number, end: number): TimeRange 
 
 /**
  * Returns the time from the first request to just after the last, without those that are too far
- * from the others to be on the time axis; null if there are no requests.
+ * from the others to be on the time axis; null without requests.
  */
 export function spanOnAxis({ first_time, last_time, timeline }: Summary): TimeRange | null {
   if (first_time === null || last_time === null) {

@@ -319,11 +319,7 @@ impl Gateway {
             fleet: Arc::default(),
             intake,
         };
-        let settings = parts.shared.settings_full();
-        parts.node.replace_webhooks(&settings.webhooks);
-        parts.node.producers.replace(&settings.producers);
-        let counts = settings.config.tells_subscription_counts();
-        parts.node.switch_subscription_counts(counts);
+        reload::apply(&parts.node, &parts.shared.settings_full());
         let guard = ShutdownGuard {
             node: parts.node.clone(),
             sources: parts.sources.clone(),

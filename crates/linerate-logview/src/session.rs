@@ -18,7 +18,7 @@
 //! | `{"type":"follow","name":"access.log"}` | instead of `start`: requests the figures of a file that the server reads |
 //! | `{"type":"query","seq":1,"query":{…}}` | requests the figures of some of the requests |
 //! | `{"type":"rows","seq":2,"query":{…},"offset":0,"limit":100}` | requests lines |
-//! | `{"type":"drop","seq":1}` | the answer to this question is no longer wanted; it may arrive nevertheless |
+//! | `{"type":"drop","seq":1}` | withdraws this question; its answer may arrive nevertheless |
 //!
 //! | server sends | meaning |
 //! | --- | --- |

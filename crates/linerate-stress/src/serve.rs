@@ -1,7 +1,6 @@
 //! Rows about `linerate serve`, with its default limits unless a row changes them.
 
 mod attachments;
-mod backends;
 mod churn;
 mod deaf;
 mod files;
@@ -51,7 +50,6 @@ pub(crate) fn rows() -> Vec<Row> {
     rows.extend(deaf::rows());
     rows.extend([
         attachments::row(),
-        backends::row(),
         returns::row(),
         stalled::row(),
         hoard::row(),

@@ -6,7 +6,7 @@ use axum::{
     Router,
     body::{Body, Bytes},
     extract::Path,
-    http::{HeaderMap, HeaderValue, StatusCode, header},
+    http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header},
     response::{IntoResponse, Redirect, Response},
     routing::{MethodRouter, get},
 };
@@ -115,14 +115,16 @@ fn entity_tag(file: &EmbeddedFile) -> String {
 /// Returns whether the client already has the file with this tag (RFC 9110 §13.1.2, weak
 /// comparison).
 fn is_known(request: &HeaderMap, tag: &str) -> bool {
-    let lists = request.get_all(header::IF_NONE_MATCH).into_iter();
-    let mut tags = lists
+    let mut tags = elements(request, header::IF_NONE_MATCH);
+    tags.any(|known| known == "*" || known.strip_prefix("W/").unwrap_or(known) == tag)
+}
+
+/// Returns the elements of a header field that is a list (RFC 9110 §5.6.1).
+fn elements(request: &HeaderMap, name: HeaderName) -> impl Iterator<Item = &str> {
+    let lists = request.get_all(name).into_iter();
+    lists
         .filter_map(|list| list.to_str().ok())
-        .flat_map(|list| list.split(','));
-    tags.any(|known| {
-        let known = known.trim();
-        known == "*" || known.strip_prefix("W/").unwrap_or(known) == tag
-    })
+        .flat_map(|list| list.split(',').map(str::trim))
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ use tokio::time::{MissedTickBehavior, interval};
 use super::Running;
 use crate::{
     config::Config,
+    node::Node,
     server::Frontend,
     session::{Settings, SettingsError},
 };
@@ -43,16 +44,21 @@ impl Running {
             .node
             .namespaces
             .replace(settings.namespaces.clone());
-        self.parts.node.replace_webhooks(&settings.webhooks);
-        self.parts.node.producers.replace(&settings.producers);
-        let counts = settings.config.tells_subscription_counts();
-        self.parts.node.switch_subscription_counts(counts);
+        apply(&self.parts.node, &settings);
         self.parts.sources.replace(&settings.sources);
         let redis = settings.socketio_redis.as_ref();
         self.parts.sources.replace_feeds(redis);
         shared.replace(settings);
         Ok(fixed)
     }
+}
+
+/// Starts and stops what a node has only if the configuration says so.
+pub(super) fn apply(node: &Node, settings: &Settings) {
+    node.replace_webhooks(&settings.webhooks);
+    node.producers.replace(&settings.producers);
+    let counts = settings.config.tells_subscription_counts();
+    node.switch_subscription_counts(counts);
 }
 
 /// Reloads the certificate whenever its file has changed, until the server stops.

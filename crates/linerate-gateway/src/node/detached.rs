@@ -80,8 +80,8 @@ impl DetachedSessions {
         }
     }
 
-    /// Stores state for `ttl`, without waiting for the broker. State that is too large, or for
-    /// which there is no room, is not stored.
+    /// Stores state for `ttl`, without waiting for the broker. State that is too large
+    /// or does not fit is not stored.
     pub(crate) fn store(&self, key: String, state: Vec<u8>, ttl: Duration) {
         let is_critical = self.budget.state() == State::Critical;
         if state.len() > STATE_BYTES_MAX || is_critical {
@@ -106,7 +106,7 @@ impl DetachedSessions {
         self.attached.lock().insert(id, (worker, client));
     }
 
-    /// Removes a session whose connection is no longer open, or to which no client returns.
+    /// Removes a session whose connection has ended, or to which no client returns.
     pub(crate) fn detach(&self, id: &PrivateId) {
         self.attached.lock().remove(id);
     }

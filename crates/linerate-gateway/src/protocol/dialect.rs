@@ -236,8 +236,8 @@ pub(crate) struct PollingEndpoint {
     /// Returns the response to a request.
     pub(crate) respond: fn(PollingOutcome<'_>) -> PollingResponse,
     /// Returns what a text message on a WebSocket means that wants to continue the session of a
-    /// client that polls; `None` if the client must not send it there. If requests never are for
-    /// WebSockets, there are no such messages.
+    /// client that polls; `None` if the client must not send it there. It is not called if requests
+    /// are never for WebSockets.
     pub(crate) probe: fn(&[u8]) -> Option<ProbeStep>,
 }
 

@@ -38,6 +38,21 @@ pub(crate) async fn request(
     Answer::read(stream).await
 }
 
+/// Opens sessions with requests for this path until the server is full; returns how many it has
+/// opened.
+pub(crate) async fn sessions_until_full(address: SocketAddr, path: &str) -> usize {
+    let target = format!("GET {path}");
+    for sessions in 0..100 {
+        let answer = request(address, &target, "Connection: close\r\n", b"").await;
+        if answer.status != 200 {
+            assert_eq!(answer.status, 503);
+            return sessions;
+        }
+        answer.text().await;
+    }
+    panic!("the server is never full");
+}
+
 impl Answer {
     /// Reads the head of a response.
     pub(crate) async fn read(stream: TcpStream) -> Self {

@@ -14,6 +14,7 @@ use rdkafka::{
     producer::{FutureProducer, FutureRecord, Producer},
 };
 use serde_json::json;
+use tempfile::TempDir;
 use tokio::time::sleep;
 
 use crate::support::{Gateway, Json, config, in_time, message};
@@ -31,6 +32,17 @@ impl Kafka {
     /// Starts a server with the topic `orders`, which has two partitions.
     async fn start() -> Option<Self> {
         Some(Self::of(KafkaServer::start()?).await)
+    }
+
+    /// Starts a server that also accepts TLS and passwords. Its certificate is in the file
+    /// `authorities.pem` of the folder.
+    async fn start_secure() -> Option<(Self, TempDir)> {
+        let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+        let (certificate, key) = (made.cert.pem(), made.signing_key.serialize_pem());
+        let server = KafkaServer::start_tls(&certificate, &key)?;
+        let directory = tempfile::tempdir().unwrap();
+        std::fs::write(directory.path().join("authorities.pem"), certificate).unwrap();
+        Some((Self::of(server).await, directory))
     }
 
     async fn of(server: KafkaServer) -> Self {
@@ -197,15 +209,10 @@ async fn an_added_partition_is_read_from_its_first_record() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn certificates_are_verified_and_passwords_are_required() {
-    let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
-    let (certificate, key) = (made.cert.pem(), made.signing_key.serialize_pem());
-    let Some(server) = KafkaServer::start_tls(&certificate, &key) else {
+    let Some((kafka, directory)) = Kafka::start_secure().await else {
         return;
     };
-    let kafka = Kafka::of(server).await;
-    let directory = tempfile::tempdir().unwrap();
     let authorities = directory.path().join("authorities.pem");
-    std::fs::write(&authorities, certificate).unwrap();
     let [user, secret] = KAFKA_LOGIN;
     let server = kafka.server.secure_address();
     let toml = |password: &str, rest: &str| {

@@ -34,10 +34,20 @@ impl AgentNames {
 
     /// Classifies the agents that were added since the last call.
     pub(super) fn classify(&mut self, agents: &Dictionary) {
-        for agent in agents.values_from(self.by_agent.len()) {
-            let name = (self.name)(agent).unwrap_or_default();
-            self.by_agent.push(self.names.code(name.as_bytes()));
+        for agent in agents.values_from(self.agents()) {
+            self.add((self.name)(agent));
         }
+    }
+
+    /// Returns how many agents were classified.
+    pub(super) fn agents(&self) -> usize {
+        self.by_agent.len()
+    }
+
+    /// Classifies the next agent, whose name is known.
+    pub(super) fn add(&mut self, name: Option<String>) {
+        let name = name.unwrap_or_default();
+        self.by_agent.push(self.names.code(name.as_bytes()));
     }
 
     /// Returns for each agent, in the order of codes, whether `chooses` is true for its name. The

@@ -1,6 +1,6 @@
 //! Browsers and operating systems, as their `User-Agent` headers name them.
 
-use woothee::parser::{Parser, WootheeResult};
+use woothee::parser::Parser;
 
 use super::agent_names::NAME_BYTES_MAX;
 use super::bots;
@@ -18,36 +18,35 @@ const UNKNOWN: &str = "UNKNOWN";
 /// Mozilla/5.0 (Windows NT 10.0; Win64; x64; rv:84.0) Gecko/20100101 Firefox/84.0  →  Firefox
 /// ```
 pub(super) fn browser(agent: &[u8]) -> Option<String> {
-    known(parsed(agent, |result| result.name.to_owned())?)
+    names(agent).0
 }
 
 /// Returns the name of the operating system of a browser, in the same way.
 pub(super) fn system(agent: &[u8]) -> Option<String> {
-    known(parsed(agent, |result| result.os.to_owned())?)
+    names(agent).1
 }
 
-fn known(mut name: String) -> Option<String> {
-    let end = (0..=NAME_BYTES_MAX.min(name.len())).rfind(|&end| name.is_char_boundary(end));
-    name.truncate(end.unwrap_or(0));
-    (!name.is_empty() && name != UNKNOWN).then_some(name)
-}
-
-fn parsed(agent: &[u8], part: impl Fn(&WootheeResult<'_>) -> String) -> Option<String> {
+/// Returns the names of the browser and of its operating system.
+pub(super) fn names(agent: &[u8]) -> (Option<String>, Option<String>) {
     if bots::name(agent).is_some() {
-        return None;
+        return (None, None);
     }
     let agent = String::from_utf8_lossy(&agent[..agent.len().min(AGENT_BYTES_MAX)]);
-    let result = Parser::new().parse(&agent)?;
-    DEVICES.contains(&result.category).then(|| part(&result))
+    let result = Parser::new().parse(&agent);
+    match result.filter(|result| DEVICES.contains(&result.category)) {
+        Some(result) => (known(result.name), known(result.os)),
+        None => (None, None),
+    }
+}
+
+fn known(name: &str) -> Option<String> {
+    let name = &name[..name.floor_char_boundary(NAME_BYTES_MAX)];
+    (!name.is_empty() && name != UNKNOWN).then(|| name.to_owned())
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{browser, system};
-
-    fn names(agent: &str) -> (Option<String>, Option<String>) {
-        (browser(agent.as_bytes()), system(agent.as_bytes()))
-    }
+    use super::{browser, names, system};
 
     #[test]
     fn browsers_and_their_systems_are_named() {
@@ -74,7 +73,7 @@ mod tests {
         ];
         for (agent, (browser, system)) in cases {
             let expected = (Some(browser.to_owned()), Some(system.to_owned()));
-            assert_eq!(names(agent), expected, "{agent}");
+            assert_eq!(names(agent.as_bytes()), expected, "{agent}");
         }
     }
 
@@ -89,9 +88,9 @@ mod tests {
             "Mozilla/5.0 (Linux; Android 6.0.1) Chrome/87.0 Mobile Safari/537.36 (compatible; xbot/1)",
             "\u{202e}x",
         ] {
-            assert_eq!(names(agent), (None, None), "{agent}");
+            assert_eq!(names(agent.as_bytes()), (None, None), "{agent}");
         }
         assert_eq!(browser(b"\xFF\xFE(Windows NT"), None);
-        assert_eq!(browser(&[b'('; 10_000]), None);
+        assert_eq!(system(&[b'('; 10_000]), None);
     }
 }

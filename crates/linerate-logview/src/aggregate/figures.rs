@@ -134,8 +134,12 @@ impl Figures {
     /// Ends a piece of input: completes the work that was deferred.
     pub(super) fn settle(&mut self) {
         self.count_fresh();
-        for names in [&mut self.bots, &mut self.browsers, &mut self.systems] {
-            names.classify(self.dictionaries.of(AGENT));
+        let agents = self.dictionaries.of(AGENT);
+        self.bots.classify(agents);
+        for agent in agents.values_from(self.browsers.agents()) {
+            let (browser, system) = browsers::names(agent);
+            self.browsers.add(browser);
+            self.systems.add(system);
         }
         if let Some(countries) = &mut self.countries {
             countries.look_up(self.dictionaries.of(ADDRESS));

@@ -7,7 +7,7 @@ use crate::spill::SpillError;
 use crate::store::{BLOCK_ROWS, Block, COLUMNS, Row, Store};
 
 /// Calls `each` with every selected request of those with the numbers `within`, and its number
-/// among all requests, from 0. Requests that are no longer stored are left out.
+/// among all requests, from 0. Requests that have been dropped since are left out.
 ///
 /// # Errors
 /// Returns an error if requests are in a file that cannot be read.

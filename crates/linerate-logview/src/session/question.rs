@@ -61,7 +61,7 @@ impl Questions {
         Ok(())
     }
 
-    /// Drops a question whose answer is no longer wanted.
+    /// Drops a question that the client has withdrawn.
     pub(super) fn drop(&mut self, seq: u64) {
         self.running.take_if(|running| running.seq == seq);
         self.waiting.retain(|question| question.seq() != seq);

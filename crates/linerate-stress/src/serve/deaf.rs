@@ -1,5 +1,5 @@
-//! A webhook and a Kafka server that never answer, and clients that cause as much for them as they
-//! can.
+//! A backend, a webhook and a Kafka server that never answer, and clients that cause as much for
+//! them as they can.
 
 use std::net::{SocketAddr, TcpListener};
 
@@ -13,11 +13,12 @@ use crate::{
     outcome::{Bounds, Finding, Outcome},
 };
 
-/// The number of clients.
+/// The number of clients. With 100, the rows would measure what it costs to receive their messages
+/// at once.
 const PEERS: usize = 20;
 
-/// The memory that each may cost, in bytes: commands that wait, and what has been read of further
-/// ones.
+/// The memory that each may cost, in bytes: commands that wait, a question that is asked, and what
+/// has been read of further commands.
 const BYTES_EACH: u64 = 640 << 10;
 
 /// The channels of the server. Without a history, they keep nothing that clients have published.
@@ -26,43 +27,78 @@ const CHANNELS: &str = "[channel]\nallow_publish = true\nhistory_size = 0\nrecov
 /// The size of the queue of the webhook or the producer, in bytes.
 const QUEUE_BYTES: u64 = 8 << 20;
 
-pub(super) fn rows() -> [Row; 2] {
+/// A receiver that never answers.
+struct Deaf {
+    abuse: Abuse,
+    /// What the clients do, and what does not answer.
+    clients: &'static str,
+    /// The size of its queue, in bytes.
+    queue_bytes: u64,
+    /// Returns the configuration of a server that uses the receiver at an address.
+    configuration: fn(SocketAddr) -> String,
+}
+
+const BACKEND: Deaf = Deaf {
+    abuse: Abuse::Calls,
+    clients: "call a backend that does not answer, with arguments of 60 KB",
+    queue_bytes: 0,
+    configuration: backend,
+};
+
+const WEBHOOK: Deaf = Deaf {
+    abuse: Abuse::Events,
+    clients: "join and leave ever new channels and publish 60 KB in each, while a webhook that is \
+              to be told of it does not answer",
+    queue_bytes: QUEUE_BYTES,
+    configuration: webhook,
+};
+
+const KAFKA: Deaf = Deaf {
+    abuse: Abuse::Events,
+    clients: "join and leave ever new channels and publish 60 KB in each, while a Kafka server to \
+              which it is written does not answer",
+    queue_bytes: QUEUE_BYTES,
+    configuration: kafka,
+};
+
+pub(super) fn rows() -> [Row; 3] {
     [
-        Row::new("serve/deaf-webhook", |effort: &Effort| {
-            run(effort, webhook, "a webhook that is to be told of it")
-        }),
-        Row::new("serve/deaf-kafka", |effort: &Effort| {
-            run(effort, kafka, "a Kafka server to which it is written")
-        }),
+        Row::new("serve/deaf-backend", |effort| BACKEND.run(effort)),
+        Row::new("serve/deaf-webhook", |effort| WEBHOOK.run(effort)),
+        Row::new("serve/deaf-kafka", |effort| KAFKA.run(effort)),
     ]
 }
 
-/// Runs a row with the configuration for a receiver.
-fn run(
-    effort: &Effort,
-    configuration: fn(SocketAddr) -> String,
-    receiver: &str,
-) -> Result<Outcome> {
-    // Connections succeed, but are never accepted.
-    let deaf = TcpListener::bind("127.0.0.1:0")?;
-    let configuration = configuration(deaf.local_addr()?);
-    let figures = abused_with(effort, Abuse::Events, PEERS, &configuration)?;
-    let visits = figures.counted(ROUNDS);
-    Ok(Outcome {
-        abuse: format!(
-            "{PEERS} clients that join and leave ever new channels and publish 60 KB in each, \
-             while {receiver} does not answer"
-        ),
-        bounds: Bounds {
-            memory_growth_max: BOUNDS.memory_growth_max + PEERS as u64 * BYTES_EACH + QUEUE_BYTES,
-            ..BOUNDS
-        },
-        figures,
-        also: vec![Finding::new(
-            format!("{visits} channels were joined (at least {PEERS})"),
-            visits >= PEERS as u64,
-        )],
-    })
+impl Deaf {
+    fn run(&self, effort: &Effort) -> Result<Outcome> {
+        // Connections succeed, but are never accepted.
+        let receiver = TcpListener::bind("127.0.0.1:0")?;
+        let configuration = (self.configuration)(receiver.local_addr()?);
+        let figures = abused_with(effort, self.abuse, PEERS, &configuration)?;
+        let rounds = figures.counted(ROUNDS);
+        Ok(Outcome {
+            abuse: format!("{PEERS} clients that {}", self.clients),
+            bounds: Bounds {
+                memory_growth_max: BOUNDS.memory_growth_max
+                    + PEERS as u64 * BYTES_EACH
+                    + self.queue_bytes,
+                ..BOUNDS
+            },
+            figures,
+            also: vec![Finding::new(
+                format!("{rounds} calls or visits (at least {PEERS})"),
+                rounds >= PEERS as u64,
+            )],
+        })
+    }
+}
+
+/// The backend is asked however often it has not answered.
+fn backend(receiver: SocketAddr) -> String {
+    format!(
+        "[channel]\nrpc_backend = \"deaf\"\n[[backend]]\nname = \"deaf\"\n\
+         url = \"http://{receiver}/\"\nfailures_max = 0\n"
+    )
 }
 
 fn webhook(receiver: SocketAddr) -> String {

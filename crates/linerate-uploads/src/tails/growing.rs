@@ -184,7 +184,11 @@ mod tests {
         assert_eq!(all(&mut file, start), "one");
         fs::rename(&path, &old).unwrap();
         append(&old, " late");
-        assert_eq!(all(&mut file, start), " late", "there is no new file yet");
+        assert_eq!(
+            all(&mut file, start),
+            " late",
+            "the new file does not exist yet"
+        );
         append(&old, " later");
         append(&path, "two");
         assert_eq!(all(&mut file, start), " later");

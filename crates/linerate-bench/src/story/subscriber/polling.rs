@@ -126,7 +126,7 @@ impl PollingSubscriber {
                 },
             };
             self.unparsed.extend_from_slice(&buffer[..bytes]);
-            // There is no further response, because there is only one request at a time.
+            // Nothing follows it, because only one request is under way.
             if let Some(found) = response(&self.unparsed)? {
                 let response = std::mem::take(&mut self.unparsed);
                 self.take_packets(&response[found.body], on_payload)?;

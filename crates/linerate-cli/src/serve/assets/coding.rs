@@ -2,6 +2,8 @@
 
 use axum::http::{HeaderMap, header};
 
+use super::elements;
+
 /// A content coding, and the extension of files that have it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Coding {
@@ -29,11 +31,7 @@ pub(super) fn accepted(request: &HeaderMap) -> impl Iterator<Item = Coding> {
 }
 
 fn accepts(request: &HeaderMap, name: &str) -> bool {
-    let lists = request.get_all(header::ACCEPT_ENCODING).into_iter();
-    let mut elements = lists
-        .filter_map(|list| list.to_str().ok())
-        .flat_map(|list| list.split(','));
-    elements.any(|element| {
+    elements(request, header::ACCEPT_ENCODING).any(|element| {
         let (coding, parameters) = element.split_once(';').unwrap_or((element, ""));
         coding.trim().eq_ignore_ascii_case(name) && !is_refused(parameters)
     })

@@ -56,7 +56,7 @@ pub(super) fn body(data: &[u8]) {
     assert_eq!(messages(&frames).count(), count);
     let found = responded(frames);
     assert!(found.len() <= count);
-    // Bytes that are no message to a client are left out.
+    // Bytes that clients would not understand are left out.
     let mut found = found.iter();
     assert!(texts.iter().all(|text| found.any(|one| one == text)));
 }

@@ -205,7 +205,7 @@ impl PolledSession {
     }
 
     /// Ends the session after all output, for a reason that its client is told. If a WebSocket has
-    /// continued it, there is no output.
+    /// continued it, the output has gone there.
     pub(crate) fn end(&self, reason: String) {
         let mut state = self.state.lock();
         state.reason = Some(reason);

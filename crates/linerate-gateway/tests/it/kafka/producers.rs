@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use linerate_testkit::server::{KAFKA_LOGIN, KafkaServer};
+use linerate_testkit::server::KAFKA_LOGIN;
 use rdkafka::{
     ClientConfig, Message, Offset, TopicPartitionList,
     consumer::{BaseConsumer, Consumer},
@@ -325,15 +325,10 @@ async fn a_gateway_that_ends_writes_what_waits() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn records_are_written_over_tls_with_a_password() {
-    let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
-    let (certificate, key) = (made.cert.pem(), made.signing_key.serialize_pem());
-    let Some(server) = KafkaServer::start_tls(&certificate, &key) else {
+    let Some((kafka, directory)) = Kafka::start_secure().await else {
         return;
     };
-    let kafka = Kafka::of(server).await;
-    let directory = tempfile::tempdir().unwrap();
     let authorities = directory.path().join("authorities.pem");
-    std::fs::write(&authorities, certificate).unwrap();
     let [user, password] = KAFKA_LOGIN;
     let toml = |password: &str| {
         let server = kafka.server.secure_address();

@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     backend::support::until,
-    http::{Answer, request},
+    http::{Answer, request, sessions_until_full},
     support::{Gateway, in_time},
 };
 
@@ -210,18 +210,8 @@ async fn a_body_of_many_messages_counts_each_of_them() {
 async fn sessions_count_as_connections() {
     let toml = format!("{ON}[server]\nconnections_max = 10\n");
     let gateway = Gateway::open(&toml).await;
-    let mut sessions = Vec::new();
-    let refused = loop {
-        let target = format!("GET {PATH}");
-        let answer = request(gateway.address, &target, "Connection: close\r\n", b"").await;
-        match answer.status {
-            200 => sessions.push(answer.text().await),
-            status => break status,
-        }
-        assert!(sessions.len() <= 10);
-    };
-    assert_eq!(refused, 503);
-    assert!(sessions.len() >= 8, "{}", sessions.len());
+    let sessions = sessions_until_full(gateway.address, PATH).await;
+    assert!((8..=10).contains(&sessions), "{sessions}");
 }
 
 #[tokio::test]
