@@ -133,15 +133,17 @@ pub(crate) fn client_with_id(id: String) -> Arc<ClientInfo> {
     })
 }
 
-/// Returns a new client without a user. Its ID is short enough to be stored in place, without an
-/// allocation.
+/// Returns a new client without a user.
 pub(crate) fn new_client() -> Arc<ClientInfo> {
-    Arc::new(ClientInfo {
-        client: BASE64_URL_SAFE_NO_PAD
-            .encode(rand::random::<[u8; 16]>())
-            .into(),
-        ..ClientInfo::default()
-    })
+    client_with_id(client_id(rand::random()))
+}
+
+/// Returns the ID that has these random bytes, without the first bit. The ID begins with a letter,
+/// because clients of Socket.IO have a channel of this name, and NATS reserves names that begin
+/// with `_`. It is short enough to be stored in place, without an allocation.
+fn client_id(mut random: [u8; 16]) -> String {
+    random[0] &= 0x7f;
+    BASE64_URL_SAFE_NO_PAD.encode(random)
 }
 
 impl Connection {
@@ -153,5 +155,22 @@ impl Connection {
     /// Returns the user; empty if anonymous.
     pub(crate) fn user(&self) -> &str {
         &self.who.user
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::client_id;
+
+    #[test]
+    fn ids_of_clients_are_names_of_channels_on_every_broker() {
+        for (random, id) in [
+            ([0; 16], "AAAAAAAAAAAAAAAAAAAAAA"),
+            ([0xff; 16], "f____________________w"),
+        ] {
+            assert_eq!(client_id(random), id);
+        }
+        let first = |byte| client_id([byte; 16]).as_bytes()[0];
+        assert!((0..=u8::MAX).all(|byte| first(byte).is_ascii_alphabetic()));
     }
 }
