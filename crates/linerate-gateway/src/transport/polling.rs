@@ -27,7 +27,7 @@ use http::header;
 use tokio::time::timeout;
 use uuid::Uuid;
 
-use super::{Admitted, DATA_BYTES_MAX, commands, connecting::Connecting};
+use super::{Admitted, commands, connecting::Connecting};
 use crate::{
     node::PollLimits,
     protocol::{
@@ -39,6 +39,10 @@ use input::PolledInput;
 use parts::Parts;
 pub(super) use upgrade::upgrade;
 use wire::{PolledLink, PolledWire};
+
+/// The number of bytes of output that wait for a poll, from which on nothing more is accepted. More
+/// than on a WebSocket, because each poll costs a request and a response, whatever it fetches.
+pub(crate) const POLL_BYTES_MAX: usize = 256 << 10;
 
 /// How long the last output of a session that has ended waits for a poll. A client that is there
 /// polls at once.
@@ -107,7 +111,7 @@ async fn open(
         session: Uuid::new_v4(),
     };
     let limits = PollLimits {
-        bytes_max: DATA_BYTES_MAX,
+        bytes_max: POLL_BYTES_MAX,
         hold: hold(endpoint, &admitted),
     };
     let entry = node.polled.open(name.session, limits, worker.accounts());
