@@ -552,6 +552,11 @@ impl Stage {
             readiness.ready().await;
         }
         self.flow().await;
+        if self.database.is_some() {
+            // What was committed before there was a slot again is not published, and may be most
+            // of what has been committed since the fault.
+            self.flow().await;
+        }
         let mut published = Vec::new();
         for publisher in self.publishers.drain(..) {
             published.push((publisher.channel.clone(), publisher.end().await));
