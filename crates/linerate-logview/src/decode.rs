@@ -2,6 +2,10 @@
 
 mod gzip;
 mod magic;
+#[cfg(not(target_family = "wasm"))]
+mod zstd;
+#[cfg(target_family = "wasm")]
+#[path = "decode/without_zstd.rs"]
 mod zstd;
 
 use gzip::Gzip;

@@ -67,6 +67,7 @@ pub use followed::{Followed, Viewer};
 pub use id::SessionId;
 pub use limits::Limits;
 use message::{ClientMessage, ServerMessage};
+pub use question::answer;
 use question::{Question, Questions};
 use upload::Upload;
 

@@ -32,6 +32,27 @@ impl AgentNames {
         }
     }
 
+    /// Creates the names of agents that were classified already.
+    pub(super) fn of_known(names: Dictionary, by_agent: Vec<u32>) -> Self {
+        Self {
+            name: |_| None,
+            names,
+            by_agent,
+        }
+    }
+
+    /// Returns the names of agents: the different ones, without a limit on their number, and for
+    /// each agent the code of its name.
+    pub(super) fn of<'a>(&self, agents: impl Iterator<Item = &'a [u8]>) -> (Dictionary, Vec<u32>) {
+        let mut names = Dictionary::new(usize::MAX, usize::MAX);
+        let codes = agents.map(|agent| {
+            let name = (self.name)(agent).unwrap_or_default();
+            names.code(name.as_bytes())
+        });
+        let codes = codes.collect();
+        (names, codes)
+    }
+
     /// Classifies the agents that were added since the last call.
     pub(super) fn classify(&mut self, agents: &Dictionary) {
         for agent in agents.values_from(self.agents()) {

@@ -14,7 +14,8 @@ const CODES_MAX: usize = 26 * 26;
 /// The countries of addresses.
 #[derive(Debug)]
 pub(crate) struct CountryCodes {
-    countries: Countries,
+    /// `None` if all addresses have been looked up, as in a report.
+    countries: Option<Countries>,
     codes: Dictionary,
     /// The country names, by the codes in `codes`, from [`FIRST`].
     names: Vec<String>,
@@ -25,17 +26,43 @@ pub(crate) struct CountryCodes {
 impl CountryCodes {
     pub(super) fn new(countries: Countries) -> Self {
         Self {
-            countries,
+            countries: Some(countries),
             codes: Dictionary::new(CODES_MAX, CODES_MAX * 2),
             names: Vec::new(),
             by_address: Vec::new(),
         }
     }
 
+    /// Creates the countries of addresses that were looked up already: a name for each ISO code,
+    /// and the code for each address.
+    pub(super) fn of_known(codes: Dictionary, names: Vec<String>, by_address: Vec<u32>) -> Self {
+        Self {
+            countries: None,
+            codes,
+            names,
+            by_address,
+        }
+    }
+
+    /// Returns the ISO codes.
+    pub(super) fn codes(&self) -> &Dictionary {
+        &self.codes
+    }
+
+    /// Returns the code of the country of an address that has a code itself.
+    pub(super) fn code_of(&self, address: u32) -> u32 {
+        let at = address.checked_sub(FIRST).map(|at| at as usize);
+        let code = at.and_then(|at| self.by_address.get(at));
+        code.copied().unwrap_or(NONE)
+    }
+
     /// Looks up the addresses that were added since the last call.
     pub(super) fn look_up(&mut self, addresses: &Dictionary) {
+        let Some(countries) = &self.countries else {
+            return;
+        };
         for address in addresses.values_from(self.by_address.len()) {
-            let code = match self.countries.of(address) {
+            let code = match countries.of(address) {
                 None => NONE,
                 Some(country) => {
                     let code = self.codes.code(country.code.as_bytes());
@@ -74,7 +101,9 @@ impl CountryCodes {
         let mut not_counted = addresses.tally(OTHER).requests;
         let is_exact = not_counted == 0;
         for tracked in addresses.overflow.into_iter().flat_map(|it| it.tracked()) {
-            let country = self.countries.of(&tracked.text).map(|it| it.code);
+            let countries = self.countries.as_ref();
+            let country = countries.and_then(|it| it.of(&tracked.text));
+            let country = country.map(|it| it.code);
             let sum = sums.entry(country.unwrap_or_default()).or_default();
             sum.add(&tracked.tally);
             not_counted -= tracked.tally.requests;

@@ -1,5 +1,7 @@
 //! Everything that is kept of a log: counters, names and columns.
 
+mod packed;
+
 use super::agent_names::AgentNames;
 use super::batch::Batch;
 use super::country_codes::CountryCodes;
@@ -20,6 +22,8 @@ use crate::query::{Query, QueryError, Rows};
 use crate::store::{ADDRESS, AGENT, HOST, METHOD, Row, TEXTS};
 use crate::store::{LineStore, Store};
 use crate::summary::{Filterable, Summary};
+
+pub use packed::{Detail, PACKED_REQUESTS_MAX, PackError, UnpackError};
 
 /// The most lines that are returned at once: more than a page shows.
 const ROWS_MAX: usize = 1_000;

@@ -6,8 +6,8 @@ use serde_json::Value;
 use thiserror::Error;
 
 use super::{
-    SessionError,
-    message::{FilterPosition, RowsRequest, ServerMessage},
+    Limits, SessionError,
+    message::{ClientMessage, FilterPosition, RowsRequest, ServerMessage},
 };
 use crate::{
     aggregate::{Aggregator, Answer, Search},
@@ -118,6 +118,28 @@ impl Questions {
             Err(error) => Some(Refusal::Query(error).to_json(seq)),
         }
     }
+}
+
+/// Answers a question about a log that does not grow, such as one that was
+/// [unpacked](Aggregator::unpack). The question and the answer are text messages of the protocol.
+///
+/// Returns `None` if the message does not ask anything.
+pub fn answer(log: &Aggregator, message: &str) -> Option<String> {
+    let question = match ClientMessage::parse(message, &Limits::default()).ok()? {
+        ClientMessage::Query { seq, query } => Question::Figures { seq, query },
+        ClientMessage::Rows(request) => Question::Rows(request),
+        _ => return None,
+    };
+    let mut questions = Questions::default();
+    questions.push(question).ok()?;
+    while !questions.is_empty() {
+        // No time passes, so there are no reports of how far the search is.
+        let answer = questions.poll_answer(log, Duration::ZERO);
+        if answer.is_some() {
+            return answer;
+        }
+    }
+    None
 }
 
 impl Question {

@@ -1,5 +1,7 @@
 //! The lines of requests as they appear in the log, compressed.
 
+use std::io;
+
 use crate::query::LogLine;
 use crate::summary::RowsKept;
 
@@ -7,6 +9,7 @@ use crate::summary::RowsKept;
 /// a single line.
 const BLOCK_BYTES: usize = 128 << 10;
 /// The fastest compression level that pays: a log gets six to ten times smaller.
+#[cfg(not(target_family = "wasm"))]
 const COMPRESSION_LEVEL: i32 = 1;
 
 /// Stores the lines of requests in a bounded number of bytes: the first ones that fit.
@@ -154,7 +157,7 @@ impl LineStore {
 
     #[cold]
     fn seal(&mut self) {
-        let Ok(compressed) = zstd::bulk::compress(&self.text, COMPRESSION_LEVEL) else {
+        let Ok(compressed) = compress(&self.text) else {
             // Fails only if memory is exhausted. The lines stored so far remain.
             self.is_full = true;
             return;
@@ -177,8 +180,29 @@ impl LineStore {
 impl LineBlock {
     fn text(&self) -> Vec<u8> {
         // The same library compressed it, so this does not fail.
-        zstd::bulk::decompress(&self.compressed, self.text_bytes).unwrap_or_default()
+        decompress(&self.compressed, self.text_bytes).unwrap_or_default()
     }
+}
+
+#[cfg(not(target_family = "wasm"))]
+fn compress(text: &[u8]) -> io::Result<Vec<u8>> {
+    zstd::bulk::compress(text, COMPRESSION_LEVEL)
+}
+
+#[cfg(not(target_family = "wasm"))]
+fn decompress(compressed: &[u8], text_bytes: usize) -> io::Result<Vec<u8>> {
+    zstd::bulk::decompress(compressed, text_bytes)
+}
+
+/// Fails: reports have no lines, so WebAssembly has no compressor.
+#[cfg(target_family = "wasm")]
+fn compress(_: &[u8]) -> io::Result<Vec<u8>> {
+    Err(io::ErrorKind::Unsupported.into())
+}
+
+#[cfg(target_family = "wasm")]
+fn decompress(_: &[u8], _: usize) -> io::Result<Vec<u8>> {
+    Err(io::ErrorKind::Unsupported.into())
 }
 
 fn row(

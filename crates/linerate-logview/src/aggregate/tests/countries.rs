@@ -1,6 +1,6 @@
 //! Countries are sums over addresses.
 
-use crate::aggregate::{Aggregator, Limits};
+use crate::aggregate::{Aggregator, Detail, Limits};
 use crate::countries::{Countries, tests::database};
 use crate::query::{Query, QueryError};
 use crate::summary::Panel;
@@ -39,6 +39,27 @@ fn of_country(value: &str, exclude: bool) -> Query {
     Query {
         filters: vec![format!("country {operator} \"{value}\"")],
         ..Query::default()
+    }
+}
+
+#[test]
+fn a_packed_log_has_the_countries_without_the_database() {
+    let whole = log(with_countries());
+    let detail = Detail {
+        seconds: 1,
+        values_max: usize::MAX,
+    };
+    let packed = Aggregator::unpack(&whole.pack(detail).unwrap()).unwrap();
+    for query in [
+        Query::default(),
+        of_country("DE", false),
+        of_country("", false),
+    ] {
+        let (found, expected) = (packed.figures(&query), whole.figures(&query));
+        let (found, expected) = (found.unwrap(), expected.unwrap());
+        assert_eq!(found.requests, expected.requests);
+        assert_eq!(found.panels.country, expected.panels.country);
+        assert_eq!(found.country_names, expected.country_names);
     }
 }
 

@@ -15,7 +15,7 @@ const FORMAT: &str = "$remote_addr [$time_local] \"$request\" $status $body_byte
 
 /// A request whose parts are drawn from a few values.
 #[derive(Clone, Debug)]
-struct Request {
+pub(super) struct Request {
     address: &'static str,
     time: i64,
     method: &'static str,
@@ -94,7 +94,7 @@ const ADDRESSES: [&str; 3] = ["192.0.2.7", "2001:db8::7", "192.0.2.70"];
 const PATHS: [&str; 5] = ["/", "/a", "/a/b", "/b", "/ä"];
 const AGENTS: [&str; 4] = ["-", "Firefox", "Googlebot/2.1", "xbot"];
 
-fn any_request() -> impl Strategy<Value = Request> {
+pub(super) fn any_request() -> impl Strategy<Value = Request> {
     (
         prop::sample::select(&ADDRESSES[..]),
         0i64..86_400,
@@ -218,7 +218,7 @@ fn any_filter() -> impl Strategy<Value = String> {
     })
 }
 
-fn any_query() -> impl Strategy<Value = Query> {
+pub(super) fn any_query() -> impl Strategy<Value = Query> {
     (
         prop::option::of(DAY..DAY + 86_400),
         prop::option::of(DAY..DAY + 86_400),
@@ -232,7 +232,7 @@ fn any_query() -> impl Strategy<Value = Query> {
         })
 }
 
-fn log<'a>(requests: impl IntoIterator<Item = &'a Request>) -> Aggregator {
+pub(super) fn log<'a>(requests: impl IntoIterator<Item = &'a Request>) -> Aggregator {
     let mut log = Aggregator::new(Limits {
         line_bytes_sum_max: 1 << 20,
         ..Limits::default()
@@ -245,7 +245,7 @@ fn log<'a>(requests: impl IntoIterator<Item = &'a Request>) -> Aggregator {
 }
 
 /// Resets the members that describe the whole log even in the figures of a query.
-fn of_chosen(mut summary: Summary) -> Summary {
+pub(super) fn of_chosen(mut summary: Summary) -> Summary {
     (summary.lines, summary.bytes_read) = (0, 0);
     (summary.filterable, summary.rows_kept) = (Filterable::default(), RowsKept::default());
     summary
