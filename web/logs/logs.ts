@@ -1,60 +1,39 @@
-// The log page `/logs`: reads files and shows their figures; the current view is kept in the
-// address.
+// The log page `/logs`: reads files and shows their figures.
 
-import { counted } from "../shared/format.js";
 import { element, setText } from "../shared/page.js";
 import { announce } from "./announcer.js";
-import { watchDownloads } from "./downloads.js";
 import { type Offer, watchForFiles } from "./drop-zone.js";
 import { totalSize } from "./file-chain.js";
-import { FiguresSource } from "./figures-source.js";
-import { FiguresView } from "./figures-view.js";
 import { listFollowable } from "./follow-list.js";
 import { hideFormatForm, showFormatForm, watchFormatForm } from "./format-help.js";
 import { watchKeyForm } from "./key.js";
-import { PAGE_LINES } from "./lines-table.js";
 import type { Ended, Source } from "./log-session.js";
+import { LogView } from "./log-view.js";
 import { RunningSession } from "./running-session.js";
+import type { Summary } from "./summary.js";
 import { explain, objection, type Trouble } from "./trouble.js";
-import { fragmentOf, isOutdated, isWhole, parseView, subjectOf, type View, WHOLE } from "./view.js";
+import { isOutdated, isWhole, WHOLE } from "./view.js";
 
 /** The state of the page, by which its style sheet shows and hides elements. */
 type PageState = "idle" | "uploading" | "following" | "finished" | "cancelled" | "failed";
 
 const outdated = isOutdated(location.hash);
-let view: View = parseView(location.hash);
+const log = new LogView(() => session?.name ?? "log");
 let session: RunningSession | undefined;
-let source: FiguresSource | undefined;
 /** The files that were read last, for reading them again. */
 let lastFiles: File[] = [];
-
-const figures = new FiguresView(view, {
-  view: (chosen) => changeView(chosen),
-  lines: () => source?.turnPage(),
-});
 
 watchForFiles(handleOffer);
 watchKeyForm(() => listFollowable(follow));
 watchFormatForm((format) => readFiles(lastFiles, format));
-watchDownloads(figures.chart, () =>
-  source?.shown === undefined
-    ? undefined
-    : { summary: source.shown, view, name: session?.name ?? "log" },
-);
 element("cancel").addEventListener("click", () => stopReading());
 element("retry").addEventListener("click", () => readFiles(lastFiles, "auto"));
-addEventListener("keydown", (event) => {
-  if (event.key === "Escape") {
-    closeMenus();
-  }
-});
-addEventListener("popstate", () => showView(parseView(location.hash)));
 setState("idle");
 showSharedView();
-if (view.follow === null) {
+if (log.view.follow === null) {
   listFollowable(follow);
 } else {
-  follow(view.follow);
+  follow(log.view.follow);
 }
 if (outdated) {
   showTrouble({
@@ -92,7 +71,7 @@ function handleOffer(offer: Offer): void {
   }
   if (session !== undefined) {
     // A view of another log does not apply to this one.
-    changeView({ ...WHOLE });
+    log.change({ ...WHOLE });
   }
   readFiles(offer.files, "auto");
 }
@@ -106,21 +85,19 @@ function readFiles(files: File[], format: string): void {
 }
 
 function follow(name: string): void {
-  changeView({ ...view, follow: name });
+  log.change({ ...log.view, follow: name });
   open({ kind: "follow", name });
   setState("following");
 }
 
 function open(from: Source): void {
   session?.cancel();
-  source?.stop();
   hideTrouble();
-  figures.clear();
   const opened = new RunningSession(from, {
     snapshot: (summary, final) => handleSnapshot(opened, summary, final),
     answer: (answer) => {
       if (opened === session) {
-        source?.handleAnswer(answer);
+        log.handleAnswer(answer);
       }
     },
     connection: (isConnected) => {
@@ -134,41 +111,15 @@ function open(from: Source): void {
   });
   session = opened;
   setText(element("file-name"), opened.name);
-  const size = from.kind === "files" ? totalSize(from.files) : 0;
-  source = new FiguresSource(
-    view,
-    from.kind === "files" && from.files.every(isPlain) ? size : 0,
-    (question) => opened.ask(question),
-    () => ({ offset: figures.lines.offset, limit: PAGE_LINES }),
-    {
-      figures: (shown) => figures.show(shown),
-      arrived: ({ requests }) => announce(`${counted(requests, "request")} shown`),
-      lines: (total, rows) => figures.showLines(total, rows),
-      linesRefused: (why) => figures.lines.refuse(sentence(why)),
-      objection: (why) => figures.showObjection(sentence(why)),
-      refused: (instead, why, at) => {
-        const subject = subjectOf(view, instead);
-        figures.showRefusal(instead, `${subject} not applied. ${sentence(why)}`, at);
-        replaceView(instead);
-      },
-      pending: (isPending, fraction = 0) => {
-        const share = fraction === 0 ? "" : ` ${Math.floor(100 * fraction)} %`;
-        setText(element("filtering"), `Filtering …${share}`);
-        document.body.dataset["filtering"] = isPending ? "on" : "off";
-      },
-    },
-  );
+  const size = from.kind === "files" && from.files.every(isPlain) ? totalSize(from.files) : 0;
+  log.open(size, (question) => opened.ask(question));
 }
 
-function handleSnapshot(
-  from: RunningSession,
-  summary: Parameters<FiguresSource["handleSnapshot"]>[0],
-  final: boolean,
-): void {
+function handleSnapshot(from: RunningSession, summary: Summary, final: boolean): void {
   if (from !== session) {
     return;
   }
-  source?.handleSnapshot(summary, final);
+  log.handleSnapshot(summary, final);
   if (final && document.body.dataset["state"] === "uploading") {
     const hadFocus = document.activeElement === element("cancel");
     announce(`Done: ${element("requests").textContent ?? ""} requests`);
@@ -195,7 +146,7 @@ function handleCancelled(): void {
 }
 
 function handleEnd(ended: Ended): void {
-  source?.stop();
+  log.stop();
   const hadFocus = document.activeElement === element("cancel");
   switch (ended.kind) {
     case "forgotten":
@@ -229,41 +180,9 @@ function handleEnd(ended: Ended): void {
   }
 }
 
-/** Closes menus that are open although the focus is elsewhere. */
-function closeMenus(): void {
-  for (const menu of document.querySelectorAll<HTMLDetailsElement>("details.menu[open]")) {
-    menu.open = false;
-  }
-}
-
-/** Shows another view and stores it in the address. */
-function changeView(chosen: View): void {
-  const fragment = fragmentOf(chosen);
-  const address = `${location.pathname}${location.search}${fragment === "" ? "" : `#${fragment}`}`;
-  if (address !== `${location.pathname}${location.search}${location.hash}`) {
-    history.pushState(null, "", address);
-  }
-  showView(chosen);
-}
-
-/** Shows another view in place of one that cannot be shown, also in the address. */
-function replaceView(chosen: View): void {
-  const fragment = fragmentOf(chosen);
-  const address = `${location.pathname}${location.search}`;
-  history.replaceState(null, "", fragment === "" ? address : `${address}#${fragment}`);
-  showView(chosen);
-}
-
-function showView(chosen: View): void {
-  view = chosen;
-  figures.lines.rewind();
-  figures.showView(view, source?.whole);
-  source?.handleView(view);
-}
-
 /** While there is no log, shows that the link contains a view. */
 function showSharedView(): void {
-  const carries = !isWhole(view) && view.follow === null;
+  const carries = !isWhole(log.view) && log.view.follow === null;
   setText(
     element("shared-view"),
     carries ? "This link contains filters. They are applied once you choose the log." : "",
@@ -292,8 +211,4 @@ function setState(state: PageState): void {
 /** The size of the log in a compressed file is unknown. */
 function isPlain({ name }: File): boolean {
   return !/\.(gz|zst|zstd)$/i.test(name);
-}
-
-function sentence(text: string): string {
-  return text === "" ? "" : `${text.charAt(0).toUpperCase()}${text.slice(1)}.`;
 }
