@@ -26,7 +26,8 @@ $(PROGRAM_TESTS): export LINERATE_BIN = $(PROGRAMS)/linerate
 # dependencies.
 UNIT := --workspace --exclude linerate-web --all-features
 
-# The steps of continuous integration, in order. The pages precede all Rust: the binary embeds them.
+# The steps of continuous integration, in order. The pages precede all Rust except the engine that
+# they contain: the binary embeds them.
 TEST_STEPS := setup web lint docs unit web-test
 ALL_STEPS := features platforms msrv slow-test fuzz-check deny $(PROGRAM_TESTS)
 
@@ -147,7 +148,15 @@ WEB_SOURCES := $(shell find web -type d \( -name node_modules -o -name dist -o -
 MARKDOWN := $(shell find . -type d \( -name node_modules -o -name dist -o -name target -o -name '.?*' \) -prune -o -name '*.md' -print) \
 	$(wildcard docs/*/*.png)
 
-.cache/web.stamp: web/node_modules/.stamp $(WEB_SOURCES) $(MARKDOWN) $(if $(wildcard web/dist/index.html),,FORCE)
+# The engine of `linerate logs --html`, which is a part of web/dist/report.html.
+REPORT_SOURCES := Cargo.toml Cargo.lock $(shell find $(addprefix crates/linerate-,filter logview report simd) -type f \
+	\( -name '*.rs' -o -name Cargo.toml \) -print)
+
+.cache/report.wasm: $(REPORT_SOURCES)
+	cargo build --locked -p linerate-report --profile wasm --target wasm32-unknown-unknown
+	@mkdir -p .cache && cp $(TARGET)/wasm32-unknown-unknown/wasm/linerate_report.wasm $@
+
+.cache/web.stamp: web/node_modules/.stamp .cache/report.wasm $(WEB_SOURCES) $(MARKDOWN) $(if $(wildcard web/dist/index.html),,FORCE)
 	cd web && npm run --silent build
 	@mkdir -p .cache && touch $@
 
@@ -162,7 +171,7 @@ web/node_modules/.stamp: web/package.json web/package-lock.json
 FORCE:
 
 .PHONY: web-test
-web-test: web/node_modules/.stamp ## test the pages, without a browser
+web-test: web/node_modules/.stamp .cache/report.wasm ## test the pages, without a browser
 	cd web && npm test --silent
 
 .PHONY: browser-test

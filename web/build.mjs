@@ -4,16 +4,27 @@
 // dist/index.html, dist/logs.html and dist/admin.html are the pages `/`, `/logs` and `/admin`;
 // dist/docs/ has the book, `/docs/`; dist/error.html is what a browser shows instead of an error's
 // text. Everything that they load is in dist/assets/ and served as /assets/<name>, including the
-// npm package as linerate.js. Text files have compressed copies beside them.
+// npm package as linerate.js. Text files have compressed copies beside them. dist/report.html is
+// the file that `linerate logs --html` writes, without a log.
 
 import { cp, mkdir, rm } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
 import { build } from "esbuild";
 import { buildBook } from "./book/build.mjs";
 import { compressAll } from "./compress.mjs";
+import { buildReport } from "./report.mjs";
 
 const here = fileURLToPath(new URL(".", import.meta.url));
 const inHere = (path) => here + path;
+
+/** What the bundles of all pages have in common. */
+const OPTIONS = {
+  bundle: true,
+  minify: true,
+  format: "esm",
+  target: ["es2022", "chrome111", "firefox113", "safari16.4"],
+  logLevel: "info",
+};
 
 if (process.argv.includes("--tests")) {
   await buildTests();
@@ -38,17 +49,13 @@ async function buildPages() {
       "logs/logs.css",
       "logs/session-worker.ts",
     ],
+    ...OPTIONS,
     outdir: "dist/assets",
     entryNames: "[name]",
     assetNames: "[name]",
-    bundle: true,
-    minify: true,
-    format: "esm",
-    target: ["es2022", "chrome111", "firefox113", "safari16.4"],
     external: ["/assets/*"],
     loader: { ".woff2": "file" },
     legalComments: "linked",
-    logLevel: "info",
   });
   await cp(inHere("overview/index.html"), inHere("dist/index.html"));
   await cp(inHere("logs/logs.html"), inHere("dist/logs.html"));
@@ -68,6 +75,7 @@ async function buildPages() {
   );
   await buildBook(inHere(".."), inHere("dist/docs"));
   await compressAll(inHere("dist"));
+  await buildReport(here, OPTIONS, inHere("../.cache/report.wasm"));
 }
 
 async function buildTests() {

@@ -6,7 +6,7 @@ fn main() {
     let dist =
         Path::new(&env::var("CARGO_MANIFEST_DIR").unwrap_or_default()).join("../../web/dist");
     println!("cargo::rerun-if-changed={}", dist.display());
-    for page in ["index.html", "logs.html", "docs/index.html"] {
+    for page in ["index.html", "logs.html", "report.html", "docs/index.html"] {
         if !dist.join(page).is_file() {
             println!(
                 "cargo::error=web pages are not built (web/dist/{page} is missing): run `make web` first"

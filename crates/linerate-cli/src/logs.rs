@@ -5,6 +5,7 @@ mod counter;
 mod files;
 mod filter;
 mod follow;
+mod html;
 mod report;
 mod source;
 mod watch;
@@ -38,6 +39,7 @@ Examples:
   linerate logs access.log --filter '!address.startsWith(\"192.0.2.\")' --from 2021-01-22T02:00 --json | jq .panels.path
   linerate logs access.log --filter 'duration_us > 1000000 && bot == \"\"'
   linerate logs access.log --geoip countries.mmdb --filter 'country == \"DE\"'
+  linerate logs access.log --html report.html
   linerate logs access.log --watch
   ssh web tail -F /var/log/nginx/access.log | linerate logs - --watch
   linerate logs access.log --format '$remote_addr [$time_local] \"$request\" $status $request_time'
@@ -76,10 +78,13 @@ pub(crate) struct Arguments {
     watch: bool,
 
     #[command(flatten)]
+    html: html::Options,
+
+    #[command(flatten)]
     filters: filter::Filters,
 
-    /// Maximum memory for the requests of the log in bytes, used only with filters: about ten for
-    /// each request. Beyond it, they are stored in a temporary file.
+    /// Maximum memory for the requests of the log in bytes, used only with filters and --html:
+    /// about ten for each request. Beyond it, they are stored in a temporary file.
     #[arg(long, value_name = "BYTES", default_value_t = 64 << 20, help_heading = "Filters")]
     columns_bytes_max: usize,
 
@@ -99,7 +104,7 @@ struct View {
     is_json: bool,
     rows_max: usize,
     countries: Option<Countries>,
-    /// Maximum memory for the requests of the log.
+    /// Maximum memory for the requests of the log; 0 if they are not needed.
     columns_bytes_max: usize,
     /// Disk space for requests that do not fit into memory.
     spill: Arc<SpillSpace>,
@@ -123,13 +128,13 @@ impl View {
         Ok(report::report(&summary, layout))
     }
 
-    /// Returns the limits on what is kept. Without filters, no columns are needed.
+    /// Returns the limits on what is kept.
     fn limits(&self) -> Limits {
         /// Enough for the addresses of several servers in a day, 48 MiB.
         const MINUTES_MAX: usize = 4 << 20;
         let mut limits = Limits::default();
         limits.minutes_max = MINUTES_MAX;
-        limits.column_bytes_max = self.query.as_ref().map_or(0, |_| self.columns_bytes_max);
+        limits.column_bytes_max = self.columns_bytes_max;
         limits.spill = Some(self.spill.clone());
         limits.top_max = limits.top_max.max(self.rows_max);
         limits.countries = self.countries.clone();
@@ -140,10 +145,12 @@ impl View {
 pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
     let files = files::expand(&arguments.files)?;
     let rows_max = usize::from(arguments.top);
+    let query = arguments
+        .filters
+        .query(rows_max.max(TOP_DEFAULT), arguments.geoip.is_some())?;
+    let needs_columns = query.is_some() || arguments.html.html.is_some();
     let view = View {
-        query: arguments
-            .filters
-            .query(rows_max.max(TOP_DEFAULT), arguments.geoip.is_some())?,
+        query,
         is_json: arguments.json,
         rows_max,
         countries: arguments
@@ -151,7 +158,10 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
             .as_deref()
             .map(Countries::open)
             .transpose()?,
-        columns_bytes_max: arguments.columns_bytes_max,
+        columns_bytes_max: match needs_columns {
+            true => arguments.columns_bytes_max,
+            false => 0,
+        },
         spill: Arc::new(SpillSpace::new(
             arguments
                 .spill_directory
@@ -171,7 +181,11 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
     if log.lines() > 0 && log.requests() == 0 {
         refuse(&files, &arguments.format, log)?;
     }
-    print(&view.render(log)?).context("cannot write the statistics")?;
+    let output = match &arguments.html.html {
+        Some(file) => html::write(log, &files, file, arguments.html.html_bytes_max)?,
+        None => view.render(log)?,
+    };
+    print(&output).context("cannot write the statistics")?;
     match log.summary().damaged.as_slice() {
         [] => Ok(()),
         [damage] => bail!("{}", report::damage(damage)),

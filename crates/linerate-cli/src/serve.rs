@@ -13,7 +13,7 @@
 //! | `/echo` | a WebSocket that echoes each message |
 //! | `/counters` | a WebSocket that pushes the counters once a second |
 
-mod assets;
+pub(crate) mod assets;
 mod banner;
 mod control;
 mod counters;

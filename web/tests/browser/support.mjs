@@ -14,7 +14,8 @@ import puppeteer from "puppeteer-core";
 
 const inRepository = (path) => fileURLToPath(new URL(`../../../${path}`, import.meta.url));
 
-const SERVER = process.env.LINERATE_BIN ?? inRepository("target/release/linerate");
+/** The program under test. */
+export const PROGRAM = process.env.LINERATE_BIN ?? inRepository("target/release/linerate");
 const CHROMIUM = process.env.CHROMIUM_BIN ?? "/usr/bin/chromium";
 export const FIREFOX = process.env.FIREFOX_BIN ?? "/usr/bin/firefox-esr";
 const REAL_LOG = inRepository("../shared/data/nginx-access-rhit.log.gz");
@@ -28,7 +29,7 @@ const PATIENCE_MS = 90_000;
  */
 export function startServer({ port = 0, environment = {}, flags = [], log } = {}) {
   const serve = ["serve", "--listen", `127.0.0.1:${port}`, ...flags];
-  return startProgram(SERVER, serve, { environment, log });
+  return startProgram(PROGRAM, serve, { environment, log });
 }
 
 /** Starts a program that prints its address, in the same way. */

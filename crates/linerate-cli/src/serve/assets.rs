@@ -25,7 +25,7 @@ pub(super) fn page<S: Clone + Send + Sync + 'static>(file: &'static str) -> Meth
 }
 
 /// Returns a file of text, or nothing if there is none.
-pub(super) fn text(path: &str) -> String {
+pub(crate) fn text(path: &str) -> String {
     let file = Dist::get(path).map(|file| file.data);
     String::from_utf8_lossy(&file.unwrap_or_default()).into_owned()
 }
