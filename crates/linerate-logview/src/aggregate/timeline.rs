@@ -85,13 +85,14 @@ impl Timeline {
         }
         let mut rest = rows;
         while let Some(row) = rest.first() {
-            let fits = self.is_current(row.time) || self.make_current(row.time);
-            let run = rest
-                .iter()
-                .take_while(|row| fits && self.is_current(row.time));
+            if !self.is_current(row.time) && !self.make_current(row.time) {
+                rest = &rest[1..];
+                continue;
+            }
+            let run = rest.iter().take_while(|row| self.is_current(row.time));
             let (run, behind) = rest.split_at(run.count());
             self.count_in_current(run);
-            rest = if fits { behind } else { &rest[1..] };
+            rest = behind;
         }
     }
 
@@ -473,6 +474,15 @@ mod tests {
         assert!(start.unwrap() <= day && seconds <= SECONDS_MAX as u64);
         assert!(outside <= 5_000, "{outside}");
         assert_eq!(counts.iter().sum::<u64>() + outside, 25_000);
+    }
+
+    #[test]
+    fn the_first_request_may_be_outside_a_fixed_span() {
+        let span = super::Span::new(600, 659, 1, 2_880).unwrap();
+        let mut timeline = Timeline::of_span(2_880, span);
+        timeline.count_all(&[row(0, 200), row(600, 200), row(9_999, 200)]);
+        let (start, _, counts, outside) = picture(&timeline);
+        assert_eq!((start, counts[0], outside), (Some(600), 1, 2));
     }
 
     #[test]
