@@ -19,6 +19,8 @@ export interface Detail {
   seconds: number;
   /** The number of values of each field that can be told apart; null for all. */
   values_max: number | null;
+  /** True if sizes are means of similar requests, and durations are rounded. */
+  rounds_numbers: boolean;
 }
 
 /** Parses a report: the length of its head, four bytes; the head, JSON; and the packed log. */
@@ -36,6 +38,7 @@ export function parseReport(bytes: Uint8Array): ReportContent {
       ? {
           seconds: head.count("seconds"),
           values_max: head.has("values_max") ? head.count("values_max") : null,
+          rounds_numbers: head.flag("rounds_numbers"),
         }
       : null,
     summary: parseSummary(head.object("summary")),
@@ -48,16 +51,17 @@ export function noteOn(detail: Detail | null): string {
   if (detail === null) {
     return "";
   }
-  const { seconds, values_max } = detail;
+  const { seconds, values_max, rounds_numbers } = detail;
   const limits = [
     ...(seconds > 1 ? [`times rounded down to ${unitOf(seconds)}`] : []),
+    ...(rounds_numbers ? ["mean sizes", "rounded durations"] : []),
     ...(values_max === null
       ? []
       : [`only the ${values_max.toLocaleString("en")} most frequent values of each field`]),
   ];
   return limits.length === 0
     ? "All figures are exact, also those of filters."
-    : `To keep this report small, filters use ${limits.join(" and ")}. Without filters, all figures are exact.`;
+    : `To keep this report small, filters use ${new Intl.ListFormat("en-GB").format(limits)}. Without filters, all figures are exact.`;
 }
 
 function unitOf(seconds: number): string {

@@ -106,6 +106,7 @@ mod tests {
         let detail = Detail {
             seconds: 1,
             values_max: usize::MAX,
+            rounds_numbers: false,
         };
         write(&log.pack(detail).unwrap());
         assert_eq!(report_open(), 0);

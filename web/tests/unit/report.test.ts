@@ -16,16 +16,18 @@ function reportOf(head: object, packed: number[] = []): Uint8Array {
 const { countries: _, ...WHOLE } = SUMMARY;
 
 test("a report is read", () => {
-  const report = parseReport(reportOf({ name: "a.log", seconds: 60, summary: WHOLE }, [7, 8]));
+  const report = parseReport(
+    reportOf({ name: "a.log", seconds: 60, rounds_numbers: false, summary: WHOLE }, [7, 8]),
+  );
   assert.equal(report.name, "a.log");
-  assert.deepEqual(report.detail, { seconds: 60, values_max: null });
+  assert.deepEqual(report.detail, { seconds: 60, values_max: null, rounds_numbers: false });
   assert.deepEqual(report.summary, SUMMARY);
   assert.deepEqual([...report.packed], [7, 8]);
   assert.equal(parseReport(reportOf({ name: "", summary: WHOLE })).detail, null);
 });
 
 test("a truncated report is refused", () => {
-  const report = reportOf({ name: "a.log", seconds: 1, summary: WHOLE });
+  const report = reportOf({ name: "a.log", seconds: 1, rounds_numbers: false, summary: WHOLE });
   for (const length of [0, 3, 4, 20, report.length - 1]) {
     assert.throws(() => parseReport(report.subarray(0, length)), /truncated/);
   }
@@ -33,10 +35,19 @@ test("a truncated report is refused", () => {
 
 test("the note says what filters cover", () => {
   assert.equal(noteOn(null), "");
-  assert.match(noteOn({ seconds: 1, values_max: null }), /^All figures are exact/);
-  assert.match(noteOn({ seconds: 60, values_max: null }), /use times rounded down to minutes\. /);
-  const note = noteOn({ seconds: 3_600, values_max: 1_000 });
-  assert.match(note, /rounded down to hours and only the 1,000 most frequent values of each field/);
+  assert.match(
+    noteOn({ seconds: 1, values_max: null, rounds_numbers: false }),
+    /^All figures are exact/,
+  );
+  assert.match(
+    noteOn({ seconds: 60, values_max: null, rounds_numbers: false }),
+    /use times rounded down to minutes\. /,
+  );
+  const note = noteOn({ seconds: 3_600, values_max: 1_000, rounds_numbers: true });
+  assert.match(
+    note,
+    /to hours, mean sizes, rounded durations and only the 1,000 most frequent values of each field/,
+  );
 });
 
 test("content is decoded and decompressed", async () => {

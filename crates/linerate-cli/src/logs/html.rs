@@ -50,18 +50,20 @@ fn html_file(text: &str) -> anyhow::Result<PathBuf> {
 }
 
 /// How exactly the requests are stored, in the order in which this is tried.
-const DETAILS: [Detail; 5] = [
-    detail(1, usize::MAX),
-    detail(60, usize::MAX),
-    detail(60, 1_000),
-    detail(60, 100),
-    detail(3_600, 100),
+const DETAILS: [Detail; 6] = [
+    detail(1, usize::MAX, false),
+    detail(60, usize::MAX, false),
+    detail(60, 1_000, false),
+    detail(60, 100, false),
+    detail(3_600, 100, true),
+    detail(3_600, 10, true),
 ];
 
-const fn detail(seconds: u32, values_max: usize) -> Detail {
+const fn detail(seconds: u32, values_max: usize, rounds_numbers: bool) -> Detail {
     Detail {
         seconds,
         values_max,
+        rounds_numbers,
     }
 }
 
@@ -75,6 +77,7 @@ struct Head<'a> {
     /// `None` for all values.
     #[serde(skip_serializing_if = "Option::is_none")]
     values_max: Option<usize>,
+    rounds_numbers: bool,
     summary: &'a Summary,
 }
 
@@ -114,6 +117,7 @@ fn content(
         name: name.to_owned(),
         seconds: None,
         values_max: None,
+        rounds_numbers: false,
         summary: &summary,
     };
     let mut refusal = format!("it would exceed the {bytes_max} bytes that a report may have");
@@ -127,6 +131,7 @@ fn content(
             Err(error) => return Err(error.into()),
         };
         head.seconds = Some(detail.seconds);
+        head.rounds_numbers = detail.rounds_numbers;
         head.values_max = Some(detail.values_max).filter(|&it| it < usize::MAX);
         if let Some(content) = compressed(&head, &packed, room)? {
             return Ok((content, described(detail)));
@@ -138,6 +143,7 @@ fn content(
         name: name.to_owned(),
         seconds: None,
         values_max: None,
+        rounds_numbers: false,
         summary: &summary,
     };
     let content = compressed(&head, &[], usize::MAX)?;
@@ -158,21 +164,23 @@ fn compressed(head: &Head<'_>, packed: &[u8], room: usize) -> anyhow::Result<Opt
 }
 
 fn described(detail: Detail) -> String {
-    let times = match detail.seconds {
-        1 => None,
-        60 => Some("times rounded down to minutes".to_owned()),
-        _ => Some("times rounded down to hours".to_owned()),
-    };
-    let values = (detail.values_max < usize::MAX).then(|| {
-        format!(
-            "the {} most frequent values of each field",
-            detail.values_max
-        )
-    });
-    let limits: Vec<_> = times.into_iter().chain(values).collect();
-    match limits.is_empty() {
-        true => "filters are exact".to_owned(),
-        false => format!("filters use {}", limits.join(" and ")),
+    let mut limits = Vec::new();
+    match detail.seconds {
+        1 => {}
+        60 => limits.push("times rounded down to minutes".to_owned()),
+        _ => limits.push("times rounded down to hours".to_owned()),
+    }
+    if detail.rounds_numbers {
+        limits.extend(["mean sizes".to_owned(), "rounded durations".to_owned()]);
+    }
+    if detail.values_max < usize::MAX {
+        let values = detail.values_max;
+        limits.push(format!("the {values} most frequent values of each field"));
+    }
+    match limits.as_slice() {
+        [] => "filters are exact".to_owned(),
+        [limit] => format!("filters use {limit}"),
+        [limits @ .., last] => format!("filters use {} and {last}", limits.join(", ")),
     }
 }
 

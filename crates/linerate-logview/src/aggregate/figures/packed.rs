@@ -36,6 +36,9 @@ pub struct Detail {
     pub seconds: u32,
     /// The most values of each field that can be told apart: the most frequent ones.
     pub values_max: usize,
+    /// True if sizes and durations are less exact: requests with the same time, values and status
+    /// get their mean size, so that sums stay exact, and durations are rounded down by up to 6 %.
+    pub rounds_numbers: bool,
 }
 
 /// Why a log cannot be packed.
@@ -110,6 +113,9 @@ impl Figures {
         let seconds = detail.seconds.max(1);
         let mut rows = self.packed_rows(&chosen, seconds)?;
         columns::sort(&mut rows);
+        if detail.rounds_numbers {
+            columns::round(&mut rows);
+        }
 
         let mut out = MAGIC.to_vec();
         for chosen in &chosen {

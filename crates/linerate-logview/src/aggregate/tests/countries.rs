@@ -48,6 +48,7 @@ fn a_packed_log_has_the_countries_without_the_database() {
     let detail = Detail {
         seconds: 1,
         values_max: usize::MAX,
+        rounds_numbers: false,
     };
     let packed = Aggregator::unpack(&whole.pack(detail).unwrap()).unwrap();
     for query in [

@@ -10,6 +10,7 @@ use crate::session;
 const EXACT: Detail = Detail {
     seconds: 1,
     values_max: usize::MAX,
+    rounds_numbers: false,
 };
 
 /// Returns a log of `count` requests, in which request `n` has the path `/n` `n` times.
@@ -92,6 +93,7 @@ fn less_detail_keeps_the_totals_and_the_frequent_values() {
     let detail = Detail {
         seconds: 60,
         values_max: 10,
+        rounds_numbers: false,
     };
     let packed = Aggregator::unpack(&whole.pack(detail).unwrap()).unwrap();
     let all = packed.figures(&Query::default()).unwrap();
@@ -111,6 +113,32 @@ fn less_detail_keeps_the_totals_and_the_frequent_values() {
             QueryError::NotToldApart { values_max: 10, .. }
         ));
     }
+}
+
+#[test]
+fn rounded_numbers_keep_the_sums_of_similar_requests() {
+    let mut whole = log(&[]);
+    for (status, bytes, duration) in [(200, 5, "0.001"), (200, 8, "0.999"), (404, 7, "-")] {
+        let line = format!(
+            "::1 [22/Jan/2021:01:47:05 +0000] \"GET / HTTP/1.1\" {status} {bytes} \"-\" \"-\" \
+             {duration}\n"
+        );
+        whole.handle_input(line.as_bytes());
+    }
+    let detail = Detail {
+        rounds_numbers: true,
+        ..EXACT
+    };
+    let packed = Aggregator::unpack(&whole.pack(detail).unwrap()).unwrap();
+    let sizes = |bytes| {
+        let size = query(&format!("bytes_sent == {bytes}"));
+        packed.figures(&size).unwrap().requests
+    };
+    assert_eq!([5, 6, 7, 8].map(sizes), [0, 1, 2, 0]);
+    let found = packed.figures(&query("status == 200")).unwrap();
+    assert_eq!((found.requests, found.bytes_sent), (2, 13));
+    // 999,000 µs have 20 bits, of which the highest five are kept.
+    assert_eq!(found.latency.unwrap().max_us, 999_000 >> 15 << 15);
 }
 
 /// 22 January 2021, 01:47 UTC.

@@ -23,6 +23,29 @@ pub(super) fn sort(rows: &mut [Row]) {
     });
 }
 
+/// Rounds the sizes and durations of sorted requests, and sorts them again.
+pub(super) fn round(rows: &mut [Row]) {
+    for similar in
+        rows.chunk_by_mut(|a, b| (a.time, a.codes, a.status) == (b.time, b.codes, b.status))
+    {
+        let sum: u128 = similar.iter().map(|row| u128::from(row.bytes_sent)).sum();
+        let count = similar.len() as u128;
+        let (mean, rest) = (sum / count, sum % count);
+        for (at, row) in (0..).zip(similar) {
+            // At most the largest size, so it fits.
+            row.bytes_sent = (mean + u128::from(at < rest)) as u64;
+            row.duration = row.duration.map(rounded);
+        }
+    }
+    sort(rows);
+}
+
+/// Rounds a number down to its five highest bits.
+fn rounded(number: u64) -> u64 {
+    let dropped = (u64::BITS - number.leading_zeros()).saturating_sub(5);
+    number >> dropped << dropped
+}
+
 /// Appends requests, whose times are multiples of `seconds` and in order.
 pub(super) fn write(rows: &[Row], seconds: u32, out: &mut Vec<u8>) {
     let mut column = Vec::with_capacity(rows.len());
