@@ -186,7 +186,7 @@ impl Aggregator {
     /// Creates an aggregator from a packed log. Its figures of requests are those of the log, but
     /// it knows neither the format nor the lines that are not requests.
     ///
-    /// Memory is at most about 250 times the length of `packed`.
+    /// Memory is in proportion to the length of `packed`, whatever it contains.
     ///
     /// # Errors
     ///

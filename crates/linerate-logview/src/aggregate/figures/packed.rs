@@ -141,8 +141,8 @@ impl Figures {
         Ok(out)
     }
 
-    /// Returns what queries need, without the lines and counts of what is not a request. Uses at
-    /// most about 250 bytes of memory for each of `bytes`.
+    /// Returns what queries need, without the lines and counts of what is not a request. Uses
+    /// memory in proportion to the length of `bytes`.
     ///
     /// # Errors
     /// Returns an error if the bytes are not a packed log.
