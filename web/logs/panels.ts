@@ -294,7 +294,7 @@ class ValuePanel implements Panel {
       this.#note,
       figures === undefined
         ? countNote(shown, Math.min(top.length, isLong ? top.length : this.#spec.rows))
-        : distinctNote(figures, this.#spec.noValue),
+        : distinctNote(figures, shown?.summary.is_part ?? false, this.#spec.noValue),
     );
     const isEmpty = shown !== undefined && top.length === 0;
     setText(this.#empty, isEmpty ? whyEmpty(shown, this.#spec.why(shown.summary)) : "");
@@ -454,16 +454,16 @@ function nameMore(button: HTMLElement, { title, rows }: ValuePanelSpec, isLong: 
 /** Returns how many values there are, and the error of the counts if they are not exact. */
 export function distinctNote(
   { distinct, exact, error_max, none }: PanelFigures,
+  isPart: boolean,
   noValue = "without",
 ): string {
   if (distinct === 0) {
     return NOTHING;
   }
-  const parts = [
-    exact
-      ? `${grouped(distinct)} different`
-      : `≈ ${grouped(distinct)} (${DISTINCT_ERROR}) different`,
-  ];
+  const estimated = isPart
+    ? `≥ ${grouped(distinct)} different`
+    : `≈ ${grouped(distinct)} (${DISTINCT_ERROR}) different`;
+  const parts = [exact ? `${grouped(distinct)} different` : estimated];
   if (error_max > 0) {
     parts.push(`counts at most ${grouped(error_max)} too low`);
   }

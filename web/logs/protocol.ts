@@ -92,7 +92,7 @@ export function parseServerMessage(text: string): ServerMessage {
       return {
         type,
         seq: message.count("seq"),
-        summary: parseSummary(message.object("summary")),
+        summary: { ...parseSummary(message.object("summary")), is_part: true },
       };
     case "rows":
       return {

@@ -60,8 +60,8 @@ export function noteOn(detail: Detail | null): string {
       : [`only the ${values_max.toLocaleString("en")} most frequent values of each field`]),
   ];
   return limits.length === 0
-    ? "All figures are exact, also those of filters."
-    : `To keep this report small, filters use ${new Intl.ListFormat("en-GB").format(limits)}. Without filters, all figures are exact.`;
+    ? "Filters cover all requests."
+    : `To keep this report small, filters use ${new Intl.ListFormat("en-GB").format(limits)}. The figures without filters do not.`;
 }
 
 function unitOf(seconds: number): string {

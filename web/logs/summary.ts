@@ -117,6 +117,11 @@ export interface Summary {
   timeline: Timeline;
   format: string;
   approximate: boolean;
+  /**
+   * True for the answer to a query, in which the numbers of different values are lower bounds where
+   * they are not exact, rather than estimates.
+   */
+  is_part: boolean;
   panels: Record<PanelName, PanelFigures>;
   /** The countries by ISO code, and their names; null if the server has no country database. */
   countries: { figures: PanelFigures; names: Record<string, string> } | null;
@@ -154,6 +159,7 @@ export function parseSummary(summary: Fields): Summary {
     timeline: parseTimeline(summary.object("timeline")),
     format: summary.string("format"),
     approximate: summary.flag("approximate"),
+    is_part: false,
     panels: parsePanels(summary.object("panels")),
     countries: parseCountries(summary),
     bots: parseBots(summary.object("bots")),

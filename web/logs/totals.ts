@@ -44,7 +44,8 @@ const TILES: Tile[] = [
   {
     id: "unique-addresses",
     figure: ({ unique_addresses }) => unique_addresses,
-    write: (figure, { unique_addresses_exact }) => estimate(figure, unique_addresses_exact),
+    write: (figure, { unique_addresses_exact, is_part }) =>
+      estimate(figure, unique_addresses_exact, is_part),
     note: (summary) => pathsNote(summary),
   },
   {
@@ -91,14 +92,17 @@ function errorsOf({ status_classes }: Summary): number {
   return (status_classes["4xx"] ?? 0) + (status_classes["5xx"] ?? 0);
 }
 
-/** Formats a count, marked if it is an estimate. */
-export function estimate(count: number, exact: boolean): string {
-  return exact ? grouped(count) : `≈ ${grouped(count)}`;
+/** Formats a count, marked if it is an estimate or, of a part of the log, a lower bound. */
+export function estimate(count: number, exact: boolean, isPart: boolean): string {
+  const mark = isPart ? "≥" : "≈";
+  return exact ? grouped(count) : `${mark} ${grouped(count)}`;
 }
 
-function pathsNote({ unique_addresses_exact, unique_paths, paths_exact }: Summary): string {
-  const bound = unique_addresses_exact && paths_exact ? "" : `; ≈ is ${DISTINCT_ERROR}`;
-  return `requested ${estimate(unique_paths, paths_exact)} paths${bound}`;
+function pathsNote(summary: Summary): string {
+  const { unique_addresses_exact, unique_paths, paths_exact, is_part } = summary;
+  const isExact = unique_addresses_exact && paths_exact;
+  const error = isExact || is_part ? "" : `; ≈ is ${DISTINCT_ERROR}`;
+  return `requested ${estimate(unique_paths, paths_exact, is_part)} paths${error}`;
 }
 
 function unparsedNote({ unparsed, lines, blank }: Summary): string {

@@ -135,7 +135,7 @@ test("a value is clicked, the range changes, and a comparison is shown", async (
   const whole = JSON.parse(logs("--json"));
   const { page, complaints } = await openReport(path);
   await assertShows(page, whole);
-  assert.match(await textOf(page, "note"), /^All figures are exact/);
+  assert.match(await textOf(page, "note"), /^Filters cover all requests/);
 
   await page.click(`${byId("status-rows")} tr:first-child button`);
   const { value } = whole.panels.status.top[0];

@@ -10,18 +10,20 @@ import { noteOf, reasonsLine } from "../../logs/unparsed-lines.js";
 import { SUMMARY } from "./summary.js";
 
 test("an estimate is marked", () => {
-  assert.equal(estimate(1_085, true), "1,085");
-  assert.equal(estimate(1_000_000, false), "≈ 1,000,000");
+  assert.equal(estimate(1_085, true, true), "1,085");
+  assert.equal(estimate(1_000_000, false, false), "≈ 1,000,000");
+  assert.equal(estimate(6, false, true), "≥ 6");
 });
 
 test("a panel shows the number of values and their error", () => {
   const { path, host } = SUMMARY.panels;
-  assert.equal(distinctNote(path), "2 different");
-  assert.equal(distinctNote(host).trim(), "");
+  assert.equal(distinctNote(path, true), "2 different");
+  assert.equal(distinctNote(host, true).trim(), "");
   assert.equal(
-    distinctNote({ ...path, distinct: 2_000_000, exact: false, error_max: 120, none: 5 }),
+    distinctNote({ ...path, distinct: 2_000_000, exact: false, error_max: 120, none: 5 }, false),
     "≈ 2,000,000 (± 0.8 %) different · counts at most 120 too low · 5 requests without",
   );
+  assert.equal(distinctNote({ ...path, exact: false }, true), "≥ 2 different");
 });
 
 test("a change is written as a share, as a factor, or as a word", () => {

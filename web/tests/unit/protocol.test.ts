@@ -70,9 +70,18 @@ test("an invalid message is not understood", () => {
 });
 
 test("a summary without a required field is not understood", () => {
-  for (const name of Object.keys(SUMMARY).filter((name) => name !== "countries")) {
+  // Neither is a field of the message.
+  const { countries: _, is_part: __, ...required } = SUMMARY;
+  for (const name of Object.keys(required)) {
     assert.throws(() => parseServerMessage(snapshot({ [name]: undefined })), NotUnderstood, name);
   }
+});
+
+test("the answer to a query is marked as figures of a part", () => {
+  const figures = parseServerMessage(JSON.stringify({ type: "figures", seq: 7, summary: SUMMARY }));
+  assert.ok(figures.type === "figures" && figures.summary.is_part);
+  const pushed = parseServerMessage(snapshot({}));
+  assert.ok(pushed.type === "snapshot" && !pushed.summary.is_part);
 });
 
 test("countries are present if the server has a database", () => {

@@ -37,7 +37,7 @@ test("the note says what filters cover", () => {
   assert.equal(noteOn(null), "");
   assert.match(
     noteOn({ seconds: 1, values_max: null, rounds_numbers: false }),
-    /^All figures are exact/,
+    /^Filters cover all requests/,
   );
   assert.match(
     noteOn({ seconds: 60, values_max: null, rounds_numbers: false }),

@@ -47,6 +47,7 @@ export const SUMMARY: Summary = {
   },
   format: "combined",
   approximate: false,
+  is_part: false,
   panels: {
     address: NONE,
     agent: NONE,
