@@ -78,7 +78,9 @@ export function watchDownloads(chart: RequestsChart, savable: () => Savable | un
 }
 
 async function copyLink(): Promise<void> {
-  const done = await navigator.clipboard.writeText(location.href).then(
+  // Pages without TLS have no clipboard.
+  const written: Promise<void> | undefined = navigator.clipboard?.writeText(location.href);
+  const done = await (written ?? Promise.reject()).then(
     () => true,
     () => false,
   );

@@ -15,7 +15,7 @@ export function watchForFiles(take: (offer: Offer) => void): void {
     }
     input.value = ""; // So that the same file can be chosen again.
   });
-  for (const id of ["choose", "choose-another"]) {
+  for (const id of ["choose", "choose-another", "continue-upload"]) {
     element(id).addEventListener("click", () => input.click());
   }
 

@@ -61,6 +61,11 @@ export class Fields {
     return this.#fields[name] === null ? null : this.string(name);
   }
 
+  /** The count called `name`, or null if the server sent null. */
+  countOrNull(name: string): number | null {
+    return this.#fields[name] === null ? null : this.count(name);
+  }
+
   /** The object called `name`, or null if the server sent null. */
   objectOrNull(name: string): Fields | null {
     return this.#fields[name] === null ? null : this.object(name);

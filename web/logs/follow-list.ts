@@ -2,6 +2,7 @@
 // follows.
 
 import { ownServer } from "../shared/live-socket.js";
+import { wholeDuration } from "../shared/format.js";
 import { create, element, setText } from "../shared/page.js";
 import { storedKey } from "./key.js";
 import { parseServerMessage, SUBPROTOCOL, type Uploads } from "./protocol.js";
@@ -25,9 +26,10 @@ const WHY: Record<Uploads, string> = {
 };
 
 /**
- * Asks the server once, and shows a button for each file; `follow` is called with the chosen one.
+ * Asks the server once, and shows a button for each file; `follow` is called with the chosen one,
+ * and `admitted` if the server accepts this client.
  */
-export function listFollowable(follow: (name: string) => void): void {
+export function listFollowable(follow: (name: string) => void, admitted: () => void): void {
   const socket = new WebSocket(ownServer("/logs/upload"), SUBPROTOCOL);
   const timer = setTimeout(() => socket.close(), ASK_MS);
   const key = storedKey();
@@ -46,7 +48,11 @@ export function listFollowable(follow: (name: string) => void): void {
       socket.send(JSON.stringify({ type: "key", key }));
     } else if (message.type === "files") {
       showUploads(message.uploads, "");
+      setText(element("kept-time"), keptTime(message.kept_s));
       show(message.files, follow);
+      if (message.uploads === "allowed" || message.uploads === "off") {
+        admitted();
+      }
       end();
     }
   });
@@ -57,6 +63,11 @@ function showUploads(uploads: Uploads, objection: string): void {
   setText(element("invitation-title"), TITLE[uploads]);
   setText(element("uploads-why"), WHY[uploads]);
   setText(element("key-objection"), objection);
+}
+
+/** Says for how long the server keeps a log after its last page was closed. */
+function keptTime(seconds: number): string {
+  return seconds === 0 ? "" : ` and for ${wholeDuration(seconds)} after that`;
 }
 
 function isAboutKeys(code: string): boolean {

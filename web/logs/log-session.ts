@@ -8,6 +8,7 @@ import {
   type ClientMessage,
   parseServerMessage,
   type Question,
+  type Ready,
   type ServerMessage,
   type Uploads,
 } from "./protocol.js";
@@ -16,16 +17,31 @@ import { Upload } from "./upload.js";
 
 /** Where the lines come from. */
 export type Source =
-  | { kind: "files"; files: File[]; format: string; rows: boolean }
+  | {
+      kind: "files";
+      files: File[];
+      format: string;
+      rows: boolean;
+      /** The secret of the upload to continue, if it was interrupted by a reload. */
+      resume?: string;
+    }
   /** A file that the server follows as it grows. */
-  | { kind: "follow"; name: string };
+  | { kind: "follow"; name: string }
+  /** An upload, by the name in a link. */
+  | { kind: "view"; name: string }
+  /** An upload of this tab whose files are not at hand: no more of them will be sent. */
+  | { kind: "end"; id: string };
 
 /** How a session ended, and how many bytes the server had acknowledged by then. */
 export type Ended =
   | { kind: "cancelled"; acknowledged: number }
   | { kind: "failed"; failure: Failure; acknowledged: number }
   /** All figures had arrived; the server has dropped the log, so it cannot be queried any more. */
-  | { kind: "forgotten" };
+  | { kind: "forgotten" }
+  /** The server does not have the log of a link; it keeps a log for this time without a page. */
+  | { kind: "gone"; keptSeconds: number }
+  /** The upload is continued on another page. */
+  | { kind: "taken" };
 
 export type Failure =
   /** The connection could not be opened, or the server did not report that it is ready. */
@@ -47,7 +63,7 @@ export interface SessionListener {
   snapshot(summary: Summary, final: boolean): void;
   answer(answer: Answer): void;
   /** The server is ready, for the first time or again. */
-  connected(): void;
+  connected(ready: Ready): void;
   /** The connection was lost; the session is trying to reconnect. */
   reconnecting(): void;
   /** The way of reading changed. */
@@ -59,6 +75,8 @@ const READY_WITHIN_MS = 15_000;
 /** How long to try to resume a lost connection. */
 const RESUME_WITHIN_MS = 120_000;
 const NORMAL_CLOSURE = 1000;
+/** The server's reason for closing a connection whose upload is continued on another one. */
+const TAKEN = "resumed elsewhere";
 
 export class LogSession {
   readonly #source: Source;
@@ -73,12 +91,15 @@ export class LogSession {
   #id: string | undefined;
   #hasShownKey = false;
   #isReady = false;
+  /** True until the server was ready for the first time. */
+  #isFresh = true;
   #isComplete = false;
   /** True once the user has cancelled the rest of the files. */
   #isStopped = false;
   #isOver = false;
   #attempt = 0;
   #lostAtMs: number | undefined;
+  #keptSeconds = 0;
   #timer: ReturnType<typeof setTimeout> | undefined;
   #settle: (ended: Ended) => void = () => undefined;
   /** Resolves with how the session ended; never rejects. */
@@ -98,6 +119,10 @@ export class LogSession {
     this.#listener = listener;
     if (source.kind === "files") {
       this.#upload = new Upload(source.files, (kind) => listener.reading(kind), forced);
+      this.#id = source.resume;
+    } else if (source.kind === "end") {
+      this.#id = source.id;
+      this.#isStopped = true;
     }
     this.ended = new Promise((resolve) => {
       this.#settle = resolve;
@@ -125,7 +150,7 @@ export class LogSession {
    * accepted the files yet, the session ends.
    */
   stop(): void {
-    if (this.#id === undefined || this.#isOver) {
+    if (this.#isFresh || this.#isOver) {
       this.cancel();
       return;
     }
@@ -134,6 +159,15 @@ export class LogSession {
     if (this.#isReady) {
       this.#say({ type: "stop" });
     }
+  }
+
+  /** Leaves the log as if the page was closed: the server keeps it for a while. */
+  leave(): void {
+    this.#isOver = true;
+    clearTimeout(this.#timer);
+    this.#upload?.interrupt();
+    this.#socket.close();
+    this.#settle({ kind: "taken" });
   }
 
   /** Tells the server that nothing is wanted any more, and releases the files. */
@@ -162,9 +196,14 @@ export class LogSession {
       }),
     );
     socket.addEventListener("message", ({ data }) => current(() => this.#handleMessage(data))());
-    socket.addEventListener(
-      "close",
-      current(() => void this.#handleLoss()),
+    socket.addEventListener("close", ({ reason }) =>
+      current(() => {
+        if (reason === TAKEN) {
+          this.#end({ kind: "taken" });
+        } else {
+          void this.#handleLoss();
+        }
+      })(),
     );
     return socket;
   }
@@ -186,11 +225,11 @@ export class LogSession {
 
   #greet(): void {
     const source = this.#source;
-    if (source.kind === "follow") {
-      this.#say({ type: "follow", name: source.name });
+    if (source.kind === "follow" || source.kind === "view") {
+      this.#say({ type: source.kind, name: source.name });
     } else if (this.#id !== undefined) {
       this.#say({ type: "resume", id: this.#id });
-    } else {
+    } else if (source.kind === "files") {
       const files = source.files.map(({ name, size }) => ({ name, size }));
       this.#say({ type: "start", files, format: source.format, rows: source.rows });
     }
@@ -232,6 +271,7 @@ export class LogSession {
         this.#listener.answer(message);
         break;
       case "files":
+        this.#keptSeconds = message.kept_s;
         this.#handleOffer(message.uploads);
         break;
       case "error":
@@ -240,7 +280,8 @@ export class LogSession {
     }
   }
 
-  #handleReady({ id, window_bytes, bytes }: ServerMessage & { type: "ready" }): void {
+  #handleReady(ready: Ready): void {
+    const { id, window_bytes, bytes } = ready;
     const upload = this.#upload;
     const fits = upload === undefined || (window_bytes > 0 && bytes <= upload.size);
     if (this.#isReady || !fits) {
@@ -249,16 +290,15 @@ export class LogSession {
     clearTimeout(this.#timer);
     this.#id = id;
     this.#isReady = true;
+    this.#isFresh = false;
     this.#attempt = 0;
     this.#lostAtMs = undefined;
-    this.#listener.connected();
-    if (upload !== undefined && !this.#isComplete) {
+    this.#listener.connected(ready);
+    if (this.#isStopped && !this.#isComplete) {
+      this.#say({ type: "stop" });
+    } else if (upload !== undefined && !this.#isComplete) {
       this.#listener.progress(bytes);
-      if (this.#isStopped) {
-        this.#say({ type: "stop" });
-      } else {
-        void this.#send(upload, window_bytes, bytes);
-      }
+      void this.#send(upload, window_bytes, bytes);
     }
     for (const question of this.#open.values()) {
       this.#say(question);
@@ -296,8 +336,11 @@ export class LogSession {
   }
 
   #handleError(code: string, message: string): void {
+    const hasFiles = this.#upload !== undefined && !this.#isFresh;
     if (this.#isComplete) {
       this.#end({ kind: "forgotten" });
+    } else if (code === "unknown_session" && !hasFiles) {
+      this.#end({ kind: "gone", keptSeconds: this.#keptSeconds });
     } else if (code === "unknown_session") {
       this.#fail({ reason: "dropped" });
     } else {
@@ -308,9 +351,8 @@ export class LogSession {
   async #handleLoss(): Promise<void> {
     clearTimeout(this.#timer);
     const upload = this.#upload;
-    const hadBegun = this.#id !== undefined;
     this.#isReady = false;
-    if (!hadBegun && this.#lostAtMs === undefined) {
+    if (this.#isFresh && this.#lostAtMs === undefined) {
       this.#fail({ reason: "unreachable" });
       return;
     }

@@ -19,8 +19,11 @@ export class LogView {
   #view = parseView(location.hash);
   #source: FiguresSource | undefined;
 
-  /** `nameOf` returns the name of the log, for files that are saved. */
-  constructor(nameOf: () => string) {
+  /**
+   * `nameOf` returns the name of the log, for files that are saved. `visit` shows the view of an
+   * address that the user went to.
+   */
+  constructor(nameOf: () => string, visit = (next: View) => this.show(next)) {
     this.#figures = new FiguresView(this.#view, {
       view: (chosen) => this.change(chosen),
       lines: () => this.#source?.turnPage(),
@@ -34,7 +37,7 @@ export class LogView {
         closeMenus();
       }
     });
-    addEventListener("popstate", () => this.#show(parseView(location.hash)));
+    addEventListener("popstate", () => visit(parseView(location.hash)));
   }
 
   get view(): View {
@@ -58,8 +61,9 @@ export class LogView {
       objection: (why) => figures.showObjection(sentence(why)),
       refused: (instead, why, at) => {
         const subject = subjectOf(this.#view, instead);
-        figures.showRefusal(instead, `${subject} not applied. ${sentence(why)}`, at);
-        this.#replace(instead);
+        const shown = { ...instead, log: this.#view.log };
+        figures.showRefusal(shown, `${subject} not applied. ${sentence(why)}`, at);
+        this.replace(shown);
       },
       pending: (isPending, fraction = 0) => {
         const share = fraction === 0 ? "" : ` ${Math.floor(100 * fraction)} %`;
@@ -82,6 +86,13 @@ export class LogView {
     this.#source?.stop();
   }
 
+  /** The log is shown no more. */
+  close(): void {
+    this.stop();
+    this.#source = undefined;
+    this.#figures.clear();
+  }
+
   /** Shows another view and stores it in the address. */
   change(chosen: View): void {
     const fragment = fragmentOf(chosen);
@@ -89,18 +100,19 @@ export class LogView {
     if (address !== `${location.pathname}${location.search}${location.hash}`) {
       history.pushState(null, "", address);
     }
-    this.#show(chosen);
+    this.show(chosen);
   }
 
   /** Shows another view in place of one that cannot be shown, also in the address. */
-  #replace(chosen: View): void {
+  replace(chosen: View): void {
     const fragment = fragmentOf(chosen);
     const address = `${location.pathname}${location.search}`;
     history.replaceState(null, "", fragment === "" ? address : `${address}#${fragment}`);
-    this.#show(chosen);
+    this.show(chosen);
   }
 
-  #show(chosen: View): void {
+  /** Shows another view, which is already in the address. */
+  show(chosen: View): void {
     this.#view = chosen;
     this.#figures.lines.rewind();
     this.#figures.showView(chosen, this.#source?.whole);

@@ -25,8 +25,7 @@ export class Progress {
     this.#name = name;
     this.#size = size;
     this.#speed = new Speed(performance.now());
-    setText(element("file-size"), humanBytes(size));
-    element("file-size").title = `${grouped(size)} bytes`;
+    showSize(size);
     setText(element("time-left"), "connecting …");
     setText(element("speed"), "– MB/s");
     announce(`Reading ${name}, ${humanBytes(size)}`);
@@ -72,12 +71,7 @@ export class Progress {
 
   #showBar(): void {
     const percent = 100 * this.fraction;
-    const bar = element("progress");
-    bar.setAttribute("aria-valuenow", percent.toFixed(0));
-    bar.style.setProperty("--done", `${percent.toFixed(2)}%`);
-    setFigure(element("acknowledged"), humanBytes(this.#acknowledged), this.#acknowledged);
-    // Rounded down: 100 % is shown only when everything has been read.
-    setFigure(element("percent"), `${Math.floor(percent)} %`, percent);
+    showPart(this.#acknowledged, percent);
     if (percent >= this.#spoken + SPOKEN_STEP && percent < 100) {
       this.#spoken = Math.floor(percent / SPOKEN_STEP) * SPOKEN_STEP;
       announce(`${this.#spoken} percent of ${this.#name}`);
@@ -104,4 +98,26 @@ export class Progress {
       left === null ? "starting …" : `${humanDuration(Math.ceil(left))} left`,
     );
   }
+}
+
+/** Shows how much of an upload has arrived that this page does not send. */
+export function showArrived(bytes: number, size: number): void {
+  showSize(size);
+  showPart(bytes, size === 0 ? 100 : (100 * bytes) / size);
+  setText(element("speed"), "");
+  setText(element("time-left"), "");
+}
+
+function showSize(size: number): void {
+  setText(element("file-size"), humanBytes(size));
+  element("file-size").title = `${grouped(size)} bytes`;
+}
+
+function showPart(bytes: number, percent: number): void {
+  const bar = element("progress");
+  bar.setAttribute("aria-valuenow", percent.toFixed(0));
+  bar.style.setProperty("--done", `${percent.toFixed(2)}%`);
+  setFigure(element("acknowledged"), humanBytes(bytes), bytes);
+  // Rounded down: 100 % is shown only when everything has been read.
+  setFigure(element("percent"), `${Math.floor(percent)} %`, percent);
 }

@@ -32,10 +32,29 @@ export type Answer =
 const UPLOADS = ["allowed", "closed", "key", "off"] as const;
 export type Uploads = (typeof UPLOADS)[number];
 
+/** A file of an upload; its size is null if the client could not know it. */
+export interface UploadedFile {
+  name: string;
+  size: number | null;
+}
+
+/** The server's answer to `start`, `resume`, `follow` or `view`. */
+export interface Ready {
+  type: "ready";
+  id: string;
+  window_bytes: number;
+  bytes: number;
+  /** The name by which others view the upload; absent for a log that the server follows. */
+  view?: string;
+  /** The files of an upload that another connection announced. */
+  files?: UploadedFile[];
+}
+
 export type ServerMessage =
   | Answer
-  | { type: "files"; files: string[]; uploads: Uploads }
-  | { type: "ready"; id: string; window_bytes: number; bytes: number }
+  /** `kept_s` is for how long an upload is kept after its last page was closed, in seconds. */
+  | { type: "files"; files: string[]; uploads: Uploads; kept_s: number }
+  | Ready
   | { type: "ack"; bytes: number }
   | { type: "snapshot"; final: boolean; summary: Summary }
   | { type: "error"; code: string; message: string };
@@ -59,6 +78,7 @@ export type ClientMessage =
   | { type: "key"; key: string }
   | { type: "follow"; name: string }
   | { type: "resume"; id: string }
+  | { type: "view"; name: string }
   | { type: "finish" }
   /** No more bytes follow; what has arrived can be queried. */
   | { type: "stop" }
@@ -79,6 +99,13 @@ export function parseServerMessage(text: string): ServerMessage {
         id: message.string("id"),
         window_bytes: message.count("window_bytes"),
         bytes: message.count("bytes"),
+        ...(message.has("view") && { view: message.string("view") }),
+        ...(message.has("files") && {
+          files: message.objects("files").map((file) => ({
+            name: file.string("name"),
+            size: file.countOrNull("size"),
+          })),
+        }),
       };
     case "ack":
       return { type, bytes: message.count("bytes") };
@@ -121,6 +148,7 @@ export function parseServerMessage(text: string): ServerMessage {
         type,
         files: message.strings("files"),
         uploads: parseUploads(message.string("uploads")),
+        kept_s: message.count("kept_s"),
       };
     case "error":
       return { type, code: message.string("code"), message: message.string("message") };

@@ -7,7 +7,7 @@ import type { ReaderKind } from "./file-reader.js";
 import type { Ended, Failure, Source } from "./log-session.js";
 import { storedKey } from "./key.js";
 import { Progress } from "./progress.js";
-import type { Answer, Question } from "./protocol.js";
+import type { Answer, Question, Ready } from "./protocol.js";
 import type { FromWorker, ToWorker } from "./session-messages.js";
 import type { Summary } from "./summary.js";
 
@@ -18,12 +18,14 @@ export interface RunningEvents {
   /** The figures of everything read so far, at most a few times a second. */
   snapshot(summary: Summary, final: boolean): void;
   answer(answer: Answer): void;
+  /** The server is ready, for the first time or again. */
+  ready(ready: Ready): void;
   connection(isConnected: boolean): void;
   ended(ended: Ended): void;
 }
 
 export class RunningSession {
-  readonly name: string;
+  name: string;
   readonly source: Source;
   readonly #progress: Progress | undefined;
   readonly #events: RunningEvents;
@@ -76,8 +78,14 @@ export class RunningSession {
     this.#tell({ type: "stop" });
   }
 
-  cancel(): void {
-    this.#tell({ type: "cancel" });
+  /** Leaves the log as if the page was closed: the server keeps it for a while. */
+  leave(): void {
+    this.#tell({ type: "leave" });
+  }
+
+  /** Deletes the log from the server, also for those who view it. */
+  discard(): void {
+    this.#tell({ type: "discard" });
   }
 
   #tell(message: ToWorker): void {
@@ -99,9 +107,14 @@ export class RunningSession {
         this.#events.answer(message.answer);
         return;
       case "connected":
+        if (message.ready.files !== undefined) {
+          this.name = nameOfAll(message.ready.files);
+        }
+        this.#events.ready(message.ready);
+        this.#handleConnection(true);
+        return;
       case "reconnecting":
-        this.#progress?.handleConnection(message.type === "connected");
-        this.#events.connection(message.type === "connected");
+        this.#handleConnection(false);
         return;
       case "reading":
         element("progress").dataset["reader"] = message.kind;
@@ -113,6 +126,11 @@ export class RunningSession {
     }
     const wait = this.#reportedAtMs + REPORT_EVERY_MS - performance.now();
     this.#timer ??= setTimeout(() => this.#report(), wait);
+  }
+
+  #handleConnection(isConnected: boolean): void {
+    this.#progress?.handleConnection(isConnected);
+    this.#events.connection(isConnected);
   }
 
   /** A worker that could not be loaded has no message; one that threw has one. */
@@ -139,7 +157,7 @@ export class RunningSession {
   }
 
   #end(ended: Ended): void {
-    if (ended.kind !== "forgotten") {
+    if (ended.kind === "cancelled" || ended.kind === "failed") {
       this.#progress?.end(ended.kind === "cancelled" ? "cancelled after" : "stopped after");
     }
     this.#ended = ended;
@@ -168,12 +186,22 @@ function whyNotAsked(ended: Ended | undefined): string {
   }
 }
 
-/** Returns the name of a log: its first file, and how many more there are. */
+/** Returns the name of a log, as far as it is known before the server has answered. */
 function nameOf(source: Source): string {
-  if (source.kind === "follow") {
-    return source.name;
+  switch (source.kind) {
+    case "files":
+      return nameOfAll(source.files);
+    case "follow":
+      return source.name;
+    case "end":
+    case "view":
+      return "Shared log";
   }
-  const [first, ...more] = source.files;
+}
+
+/** Returns the name of a log: its first file, and how many more there are. */
+function nameOfAll(files: readonly { name: string }[]): string {
+  const [first, ...more] = files;
   return `${first?.name ?? ""}${more.length === 0 ? "" : ` and ${more.length} more`}`;
 }
 

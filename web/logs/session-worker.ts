@@ -17,7 +17,10 @@ addEventListener("message", ({ data }: MessageEvent<ToWorker>) => {
     case "stop":
       session?.stop();
       break;
-    case "cancel":
+    case "leave":
+      session?.leave();
+      break;
+    case "discard":
       session?.cancel();
       break;
   }
@@ -34,7 +37,7 @@ function open({ source, url, key, reader }: ToWorker & { type: "open" }): void {
       progress: (acknowledged) => tell({ type: "progress", acknowledged }),
       snapshot: (summary, final) => tell({ type: "snapshot", summary, final }),
       answer: (answer) => tell({ type: "answer", answer }),
-      connected: () => tell({ type: "connected" }),
+      connected: (ready) => tell({ type: "connected", ready }),
       reconnecting: () => tell({ type: "reconnecting" }),
       reading: (kind) => tell({ type: "reading", kind }),
     },

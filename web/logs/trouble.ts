@@ -1,6 +1,6 @@
 // Error messages for uploads that failed.
 
-import { grouped } from "../shared/format.js";
+import { grouped, wholeDuration } from "../shared/format.js";
 import type { Failure } from "./log-session.js";
 
 export interface Trouble {
@@ -53,6 +53,30 @@ export function explain(
     case "refused":
       return refusal(failure.code, failure.message, progress);
   }
+}
+
+/**
+ * Explains that the server does not have the log of a link; `keptSeconds` is how long it keeps one.
+ */
+export function gone(keptSeconds: number): Trouble {
+  const rule =
+    keptSeconds === 0
+      ? "It keeps a log only while the page that sends it is open."
+      : `It keeps a log while a page shows it and for ${wholeDuration(keptSeconds)} after the last of them was closed, or for a shorter time if it needs the memory.`;
+  return {
+    title: "The server does not have this log any more",
+    detail: `${rule} If you have the file, choose it to read it again.`,
+    retry: false,
+  };
+}
+
+/** Explains that the chosen files do not contain the one that was interrupted. */
+export function otherFile({ name, size }: { name: string; size: number }): Trouble {
+  return {
+    title: "This is not the same file",
+    detail: `The interrupted upload needs ${name} with its ${grouped(size)} bytes, unchanged except for lines that were added at its end. To read another log instead, use “Another log”.`,
+    retry: false,
+  };
 }
 
 /** Checks files before anything is sent; null if they are fine. */

@@ -14,6 +14,8 @@ export interface View {
   comparison: Comparison;
   /** A file that the server follows, rather than one that was dropped. */
   follow: string | null;
+  /** The name of an upload, which the server keeps for a while. */
+  log: string | null;
   /** The panels that are expanded to show many values. */
   more: readonly string[];
 }
@@ -23,6 +25,7 @@ export const WHOLE: View = {
   filters: [],
   comparison: { kind: "none" },
   follow: null,
+  log: null,
   more: [],
 };
 
@@ -32,10 +35,13 @@ const COMPARED_TOP = 1_000;
 export const MORE_TOP = 200;
 
 /** Returns the fragment of an address that `parseView` reads; empty for the whole log. */
-export function fragmentOf({ range, filters, comparison, follow, more }: View): string {
+export function fragmentOf({ range, filters, comparison, follow, log, more }: View): string {
   const fields = new URLSearchParams();
   if (follow !== null) {
     fields.append("follow", follow);
+  }
+  if (log !== null) {
+    fields.append("log", log);
   }
   if (range !== null) {
     fields.append("from", String(range.from));
@@ -63,6 +69,7 @@ export function parseView(fragment: string): View {
     filters: fields.getAll("filter"),
     comparison: parseComparison(fields.get("compare")),
     follow: fields.get("follow"),
+    log: fields.get("log"),
     more: fields.getAll("more"),
   };
 }

@@ -59,6 +59,12 @@ export function humanDuration(seconds: number): string {
   return minutes > 0 ? `${minutes} min ${rest} s` : `${rest} s`;
 }
 
+/** Formats a configured time in its largest whole unit: "10 minutes", "90 seconds". */
+export function wholeDuration(seconds: number): string {
+  const isMinutes = seconds >= 60 && seconds % 60 === 0;
+  return isMinutes ? counted(seconds / 60, "minute") : counted(seconds, "second");
+}
+
 /** Formats a round trip to a tenth of a millisecond, the resolution of browsers' clocks. */
 export function milliseconds(ms: number): string {
   return `${ms.toFixed(1)} ms`;

@@ -7,7 +7,7 @@
 //! cargo run --release -p linerate-cli --example discard_log -- web/dist
 //! ```
 
-use std::{env, path::PathBuf, sync::Arc};
+use std::{env, path::PathBuf, sync::Arc, time::Duration};
 
 use anyhow::Context;
 use axum::{
@@ -79,7 +79,9 @@ async fn upload(upgrade: WebSocketUpgrade) -> Response {
 }
 
 async fn discard(sender: Sender, mut receiver: Receiver) -> Result<()> {
-    sender.send(files_message(&[], Uploads::Allowed)).await?;
+    sender
+        .send(files_message(&[], Uploads::Allowed, Duration::ZERO))
+        .await?;
     let (mut received, mut acknowledged) = (0, 0);
     while let Some(mut reader) = receiver.reader().await? {
         if reader.kind() == MessageKind::Text {

@@ -248,6 +248,11 @@ impl Aggregator {
             + damaged
     }
 
+    /// Returns how many bytes the aggregator holds in a temporary file.
+    pub fn spilled_bytes(&self) -> u64 {
+        self.figures.spilled_bytes()
+    }
+
     /// Returns by how many bytes of heap [`memory_bytes`](Self::memory_bytes) may grow while
     /// `log_bytes` bytes of a log are counted, including memory held only temporarily while lists
     /// grow.

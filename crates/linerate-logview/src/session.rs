@@ -16,14 +16,15 @@
 //! | `{"type":"cancel"}` | the figures are no longer wanted; allowed at any time |
 //! | `{"type":"resume","id":"…"}` | instead of `start`: continues a session whose connection was lost |
 //! | `{"type":"follow","name":"access.log"}` | instead of `start`: requests the figures of a file that the server reads |
+//! | `{"type":"view","name":"…"}` | instead of `start`: requests the figures of an upload of another connection |
 //! | `{"type":"query","seq":1,"query":{…}}` | requests the figures of some of the requests |
 //! | `{"type":"rows","seq":2,"query":{…},"offset":0,"limit":100}` | requests lines |
 //! | `{"type":"drop","seq":1}` | withdraws this question; its answer may arrive nevertheless |
 //!
 //! | server sends | meaning |
 //! | --- | --- |
-//! | `{"type":"files","files":["access.log"],"uploads":"allowed"}` | which files can be followed, and whether uploads are `allowed`, `off`, `closed` or need a `key`; always the first message |
-//! | `{"type":"ready","id":"…","window_bytes":67108864,"bytes":0}` | continue after the first `bytes` bytes, and never send more than `window_bytes` beyond the last acknowledged byte |
+//! | `{"type":"files","files":["access.log"],"uploads":"allowed","kept_s":600}` | which files can be followed, whether uploads are `allowed`, `off`, `closed` or need a `key`, and for how long an upload is kept after its last page was closed; always the first message |
+//! | `{"type":"ready","id":"…","window_bytes":67108864,"bytes":0,"view":"…"}` | continue after the first `bytes` bytes, and never send more than `window_bytes` beyond the last acknowledged byte. `view` is the name by which others view the upload; after `resume` and `view`, `files` lists the announced files |
 //! | `{"type":"ack","bytes":1048576}` | the number of bytes parsed since the start |
 //! | `{"type":"snapshot","final":false,"summary":{…}}` | the figures so far, a [`Summary`] |
 //! | `{"type":"snapshot","final":true,"summary":{…}}` | the figures of all files, or of the part that arrived before `stop` |
@@ -45,6 +46,9 @@
 //! A client that follows a file receives `ready`, then a snapshot whenever there is news. None of
 //! these snapshots is final. It may ask questions as well.
 //!
+//! A client that views an upload receives `ready` with a window of 0, then a snapshot whenever the
+//! upload has a new one. It may ask questions, and can change nothing.
+//!
 //! The codes of errors are those of [`SessionError::code`]; the codes of refusals are those of
 //! [`QueryError::code`], plus `malformed` and `answer_too_large`. The message is a sentence for
 //! people.
@@ -59,17 +63,19 @@ mod limits;
 mod message;
 mod question;
 mod upload;
+mod viewer;
 
 use std::time::Duration;
 
 pub use error::SessionError;
-pub use followed::{Followed, Viewer};
+pub use followed::Followed;
 pub use id::SessionId;
 pub use limits::Limits;
 use message::{ClientMessage, ServerMessage};
 pub use question::answer;
 use question::{Question, Questions};
 use upload::Upload;
+pub use viewer::{Viewed, Viewer};
 
 use crate::decode::Progress;
 
@@ -104,19 +110,27 @@ pub enum Outcome {
     Failed(SessionError),
 }
 
-/// Returns the first message of a connection, which lists the files that can be followed and says
-/// whether uploads are allowed.
+/// Returns the first message of a connection, which lists the files that can be followed, and says
+/// whether uploads are allowed and for how long one is kept after its last page was closed.
 ///
 /// ```
+/// use std::time::Duration;
 /// use linerate_logview::session::{Uploads, files_message};
 ///
 /// let names = ["access.log".to_owned()];
-/// let message = files_message(&names, Uploads::Allowed);
-/// assert_eq!(message, r#"{"type":"files","files":["access.log"],"uploads":"allowed"}"#);
+/// let message = files_message(&names, Uploads::Allowed, Duration::from_secs(600));
+/// assert_eq!(
+///     message,
+///     r#"{"type":"files","files":["access.log"],"uploads":"allowed","kept_s":600}"#
+/// );
 /// ```
-pub fn files_message(names: &[String], uploads: Uploads) -> String {
-    let files = names.to_vec();
-    ServerMessage::Files { files, uploads }.to_json()
+pub fn files_message(names: &[String], uploads: Uploads, kept: Duration) -> String {
+    let files = ServerMessage::Files {
+        files: names.to_vec(),
+        uploads,
+        kept_s: kept.as_secs(),
+    };
+    files.to_json()
 }
 
 /// True if clients may upload files.
@@ -142,6 +156,8 @@ pub enum Lookup {
     Follow(String),
     /// Resume this session.
     Resume(SessionId),
+    /// View the upload with this name.
+    View(SessionId),
 }
 
 /// One client's upload: consumes the client's messages and produces the replies.
@@ -184,6 +200,8 @@ pub enum Lookup {
 pub struct Session {
     limits: Limits,
     id: SessionId,
+    /// The name by which others view the upload.
+    view: Option<SessionId>,
     state: State,
     lookup: Option<Lookup>,
     /// When the last message arrived.
@@ -203,11 +221,18 @@ enum State {
 /// The replies that are due.
 #[derive(Debug, Default)]
 struct DueReplies {
-    ready: bool,
+    ready: Option<ReadyReply>,
     ack: bool,
     /// When the next snapshot is due.
     snapshot: Option<Duration>,
     questions: Questions,
+}
+
+/// What a `ready` message answers.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum ReadyReply {
+    Resume,
+    Start,
 }
 
 impl Session {
@@ -216,11 +241,20 @@ impl Session {
         Self {
             limits,
             id,
+            view: None,
             state: State::AwaitingStart,
             lookup: None,
             last_input: now,
             due: DueReplies::default(),
         }
+    }
+
+    /// Sets the name by which others may view the upload. Like the identifier, it must be drawn
+    /// from an unpredictable source.
+    #[must_use]
+    pub fn with_view(mut self, name: SessionId) -> Self {
+        self.view = Some(name);
+        self
     }
 
     /// Handles a text message. Ignored after the end of the session.
@@ -299,10 +333,17 @@ impl Session {
         upload.acked = upload.bytes();
         let is_worth_showing = upload.is_complete() || upload.bytes() > 0;
         self.due = DueReplies {
-            ready: true,
+            ready: Some(ReadyReply::Resume),
             snapshot: is_worth_showing.then_some(now),
             ..DueReplies::default()
         };
+    }
+
+    /// Keeps the session from becoming idle, because a [`Viewer`] has asked a question.
+    pub fn handle_viewer(&mut self, now: Duration) {
+        if self.is_complete() {
+            self.last_input = now;
+        }
     }
 
     /// Ends the session with an error because a [`Lookup`] of the client cannot be granted.
@@ -324,11 +365,13 @@ impl Session {
             State::Started(upload) => upload,
             State::Ended(_, last) => return last.take(),
         };
-        if std::mem::take(&mut self.due.ready) {
+        if let Some(to) = self.due.ready.take() {
             let ready = ServerMessage::Ready {
                 id: self.id.to_string(),
                 window_bytes: self.limits.window_bytes,
                 bytes: upload.bytes(),
+                view: self.view.map(|name| name.to_string()),
+                files: (to == ReadyReply::Resume).then(|| upload.files().to_vec()),
             };
             return Some(ready.to_json());
         }
@@ -369,6 +412,11 @@ impl Session {
         matches!(self.state, State::Ended(_, None))
     }
 
+    /// Returns the name by which others may view the upload.
+    pub fn view(&self) -> Option<SessionId> {
+        self.view
+    }
+
     /// Returns the identifier by which a client resumes the session.
     pub fn id(&self) -> SessionId {
         self.id
@@ -385,6 +433,12 @@ impl Session {
             State::Started(upload) => upload.memory_bytes() + self.due.questions.memory_bytes(),
             State::AwaitingStart | State::Ended(..) => 0,
         }
+    }
+
+    /// Returns how many bytes the session holds in a temporary file.
+    pub fn spilled_bytes(&self) -> u64 {
+        let upload = self.upload();
+        upload.map_or(0, |upload| upload.log().spilled_bytes())
     }
 
     /// Returns by how many bytes of heap [`memory_bytes`](Self::memory_bytes) may grow while the
@@ -437,6 +491,10 @@ impl Session {
             }
             ClientMessage::Start(start) => self.start(start),
             ClientMessage::Stop => self.stop(now),
+            ClientMessage::View { name } => {
+                let name = SessionId::parse(&name).ok_or(SessionError::UnknownSession)?;
+                self.look_up(Lookup::View(name))
+            }
         }
     }
 
@@ -456,7 +514,7 @@ impl Session {
     fn start(&mut self, start: message::StartRequest) -> Result<(), SessionError> {
         self.expect_beginning()?;
         self.state = State::Started(Box::new(Upload::new(start, &self.limits)?));
-        self.due.ready = true;
+        self.due.ready = Some(ReadyReply::Start);
         Ok(())
     }
 
@@ -513,6 +571,14 @@ impl Session {
         }
     }
 
+    /// Returns the files and figures, or `None` before the start and after the end.
+    fn upload(&self) -> Option<&Upload> {
+        match &self.state {
+            State::Started(upload) => Some(upload),
+            State::AwaitingStart | State::Ended(..) => None,
+        }
+    }
+
     fn fail(&mut self, error: SessionError) {
         let reply = error.to_json();
         self.end(Outcome::Failed(error), Some(reply));
@@ -552,4 +618,5 @@ mod tests {
     mod refusals;
     mod resume;
     mod stopped;
+    mod viewed;
 }

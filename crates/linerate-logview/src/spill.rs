@@ -1,12 +1,12 @@
 //! Temporary files for the requests of logs that are too large for memory.
 
 use std::{
-    env,
+    env, fmt,
     fs::File,
     io::{self, Read, Seek, SeekFrom, Write},
     path::{Path, PathBuf},
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc, Mutex, OnceLock, PoisonError,
         atomic::{AtomicU64, Ordering},
     },
 };
@@ -23,16 +23,22 @@ pub struct SpillSpace {
     bytes_max: u64,
     /// The name of the setting that limits the space, for error messages.
     setting: &'static str,
+    /// True if one file may have at most half of the space that the others leave.
+    is_fair: bool,
     used: AtomicU64,
+    on_shortage: OnceLock<OnShortage>,
 }
+
+/// Frees space; returns false if there is nothing to free.
+struct OnShortage(Box<dyn Fn() -> bool + Send + Sync>);
 
 /// Why a temporary file cannot be written or read.
 #[derive(Clone, Debug, Eq, Error, PartialEq)]
 #[non_exhaustive]
 pub enum SpillError {
-    /// All files together would exceed the limit.
+    /// All files together would exceed the limit, or this one its share.
     #[error(
-        "it needs more space for temporary files than is left of the {bytes_max} bytes that may \
+        "it needs more space for temporary files than it may have of the {bytes_max} bytes that may \
          be used ({setting})"
     )]
     Full {
@@ -58,8 +64,24 @@ impl SpillSpace {
             directory,
             bytes_max,
             setting,
+            is_fair: false,
             used: AtomicU64::new(0),
+            on_shortage: OnceLock::new(),
         }
+    }
+
+    /// Limits each file to half of the space that the others leave, so that one log cannot prevent
+    /// all others from being stored.
+    #[must_use]
+    pub fn with_fair_shares(mut self) -> Self {
+        self.is_fair = true;
+        self
+    }
+
+    /// Sets what is called when a file cannot grow. It should delete a file that is needed less,
+    /// and returns false if there is none. Only the first call has an effect.
+    pub fn on_shortage(&self, free: impl Fn() -> bool + Send + Sync + 'static) {
+        _ = self.on_shortage.set(OnShortage(Box::new(free)));
     }
 
     /// Returns the usual directory for large temporary files: `$TMPDIR`, or else `/var/tmp` if it
@@ -81,18 +103,26 @@ impl SpillSpace {
         self.bytes_max
     }
 
-    fn reserve(&self, bytes: u64) -> Result<(), SpillError> {
+    /// Adds `bytes` to a file that has `held` bytes.
+    fn reserve(&self, held: u64, bytes: u64) -> Result<(), SpillError> {
         let (set, fetch) = (Ordering::Relaxed, Ordering::Relaxed);
-        let reserved = self.used.fetch_update(set, fetch, |used| {
-            let needed = used.checked_add(bytes)?;
-            (needed <= self.bytes_max).then_some(needed)
-        });
-        match reserved {
-            Ok(_) => Ok(()),
-            Err(_) => Err(SpillError::Full {
-                bytes_max: self.bytes_max,
-                setting: self.setting,
-            }),
+        let grown = held.saturating_add(bytes);
+        loop {
+            let reserved = self.used.fetch_update(set, fetch, |used| {
+                let others = used.saturating_sub(held);
+                let left = self.bytes_max.saturating_sub(others);
+                let share = if self.is_fair { left / 2 } else { left };
+                (grown <= share).then_some(others + grown)
+            });
+            if reserved.is_ok() {
+                return Ok(());
+            }
+            if !self.on_shortage.get().is_some_and(|free| (free.0)()) {
+                return Err(SpillError::Full {
+                    bytes_max: self.bytes_max,
+                    setting: self.setting,
+                });
+            }
         }
     }
 
@@ -101,6 +131,12 @@ impl SpillSpace {
             directory: self.directory.clone(),
             message: error.to_string(),
         }
+    }
+}
+
+impl fmt::Debug for OnShortage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("OnShortage(…)")
     }
 }
 
@@ -126,7 +162,7 @@ impl SpillFile {
     /// Appends data; returns where they begin.
     pub(crate) fn append(&mut self, data: &[u8]) -> Result<u64, SpillError> {
         let at = self.bytes;
-        self.space.reserve(data.len() as u64)?;
+        self.space.reserve(self.bytes, data.len() as u64)?;
         self.bytes += data.len() as u64;
         let file = self.file.get_mut().unwrap_or_else(PoisonError::into_inner);
         let written = file
@@ -134,6 +170,10 @@ impl SpillFile {
             .and_then(|_| file.write_all(data));
         written.map_err(|error| self.space.failed(&error))?;
         Ok(at)
+    }
+
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes
     }
 
     /// Fills a buffer with the data that begin at `at`.
@@ -158,19 +198,25 @@ mod tests {
 
     use super::{SpillError, SpillFile, SpillSpace};
 
+    fn space(folder: &tempfile::TempDir, bytes_max: u64) -> Arc<SpillSpace> {
+        let directory = folder.path().to_owned();
+        Arc::new(SpillSpace::new(directory, bytes_max, "the limit"))
+    }
+
+    fn full(bytes_max: u64) -> Result<u64, SpillError> {
+        let setting = "the limit";
+        Err(SpillError::Full { bytes_max, setting })
+    }
+
     #[test]
     fn files_share_the_space_and_release_it() {
         let folder = tempfile::tempdir().unwrap();
-        let space = Arc::new(SpillSpace::new(folder.path().to_owned(), 10, "the limit"));
+        let space = space(&folder, 10);
         let mut one = SpillFile::create(&space).unwrap();
         let mut two = SpillFile::create(&space).unwrap();
         assert_eq!((one.append(b"abc"), one.append(b"defg")), (Ok(0), Ok(3)));
         assert_eq!((two.append(b"xyz"), space.used()), (Ok(0), 10));
-        let full = SpillError::Full {
-            bytes_max: 10,
-            setting: "the limit",
-        };
-        assert_eq!(one.append(b"h"), Err(full));
+        assert_eq!(one.append(b"h"), full(10));
         let mut read = [0; 4];
         one.read(3, &mut read).unwrap();
         assert_eq!(&read, b"defg");
@@ -179,6 +225,41 @@ mod tests {
         assert_eq!(names.count(), 0, "files have no names");
         drop(one);
         assert_eq!((two.append(b"1234567"), space.used()), (Ok(3), 10));
+    }
+
+    #[test]
+    fn one_file_has_half_of_what_the_others_leave() {
+        let folder = tempfile::tempdir().unwrap();
+        let space = SpillSpace::new(folder.path().to_owned(), 16, "the limit");
+        let space = Arc::new(space.with_fair_shares());
+        let mut one = SpillFile::create(&space).unwrap();
+        assert_eq!(one.append(&[0; 9]), full(16));
+        assert_eq!((one.append(&[0; 8]), one.append(b"x")), (Ok(0), full(16)));
+        let mut two = SpillFile::create(&space).unwrap();
+        assert_eq!((two.append(&[0; 4]), two.append(b"x")), (Ok(0), full(16)));
+        let mut three = SpillFile::create(&space).unwrap();
+        assert_eq!((three.append(&[0; 2]), space.used()), (Ok(0), 14));
+        drop(one);
+        assert_eq!((two.append(b"xyz"), space.used()), (Ok(4), 9));
+    }
+
+    #[test]
+    fn space_is_freed_as_long_as_there_is_something_to_free() {
+        let folder = tempfile::tempdir().unwrap();
+        let space = SpillSpace::new(folder.path().to_owned(), 16, "the limit");
+        let space = Arc::new(space.with_fair_shares());
+        let mut kept = Vec::new();
+        for bytes in [8, 4] {
+            let mut file = SpillFile::create(&space).unwrap();
+            file.append(&vec![0; bytes]).unwrap();
+            kept.push(file);
+        }
+        let kept = std::sync::Mutex::new(kept);
+        space.on_shortage(move || kept.lock().unwrap().pop().is_some());
+        let mut file = SpillFile::create(&space).unwrap();
+        assert_eq!((file.append(&[0; 4]), space.used()), (Ok(0), 12));
+        assert_eq!((file.append(&[0; 4]), space.used()), (Ok(4), 8));
+        assert_eq!((file.append(b"x"), space.used()), (full(16), 8));
     }
 
     #[test]

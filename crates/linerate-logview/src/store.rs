@@ -129,6 +129,11 @@ impl Store {
         self.aged
     }
 
+    /// Returns how many bytes of the requests are in a file.
+    pub(crate) fn spilled_bytes(&self) -> u64 {
+        self.file.as_ref().map_or(0, SpillFile::bytes)
+    }
+
     pub(crate) fn bytes_max(&self) -> usize {
         self.bytes_max
     }

@@ -19,6 +19,7 @@ pub(crate) mod streams;
 mod tls;
 pub(crate) mod undecided;
 pub(crate) mod upload;
+mod viewers;
 pub(crate) mod waiting;
 
 use std::{
@@ -115,6 +116,8 @@ pub(crate) enum Abuse {
     UploadCrowd,
     /// Uploading such logs from one address.
     UploadRows,
+    /// Viewing an upload without reading its answers, and guessing the names of other uploads.
+    Viewers,
     /// Sending wrong API keys.
     WrongKeys,
 }
@@ -179,6 +182,7 @@ impl Abuse {
             Self::UploadBombs | Self::UploadCrowd | Self::UploadRows => {
                 Box::new(upload::Uploads::new(self, server, peers)?)
             }
+            Self::Viewers => Box::new(viewers::Viewers::new(server, peers)?),
             Self::WrongKeys => Box::new(keys::Keys(Peers::new(server, peers))),
         })
     }

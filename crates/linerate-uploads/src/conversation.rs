@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use linerate::{Error, MessageKind, Reader, Receiver, Sender};
+use linerate::{CloseCode, Error, MessageKind, Reader, Receiver, Sender};
 use linerate_logview::session::{Lookup, SessionError, Uploads, files_message};
 use tokio::{
     task::JoinError,
@@ -18,11 +18,11 @@ use crate::{
     access::{
         Admission, CLOSED, KEY_TEXT_BYTES_MAX, KEY_WITHIN, Visitor, WRONG_KEY_DELAY, refusal_of_key,
     },
-    farewell::{Farewell, refusal_of_place},
+    farewell::{BUSY_VIEWERS, Farewell, refusal_of_place},
+    hosted::SharedSession,
     lane::{Completion, Input, Lane, ROOM_INTERVAL, ROOM_WITHIN},
-    sessions::{HostedSession, MemoryShortage, SessionGuard, SessionSignals, Sessions},
-    tails::Tail,
-    viewer_conversation::ViewerConversation,
+    sessions::{MemoryShortage, SessionGuard, SessionSignals, Sessions, ViewRefusal},
+    viewer_conversation::{Source, ViewerConversation},
 };
 
 type RunningTurn = Pin<Box<dyn Future<Output = Result<Completion, JoinError>> + Send>>;
@@ -34,12 +34,14 @@ pub(crate) enum End {
     Lost(Error),
     /// The conversation is finished.
     Over(Farewell),
-    /// The client wants to view a file that the server follows.
-    Follow(Arc<Tail>),
+    /// The client has closed its page, and may return.
+    Away,
     /// Other sessions need the memory of this one.
     GaveWay,
     /// The client has resumed the session on another connection.
     Taken,
+    /// The client wants to view a file that the server follows, or another upload.
+    View(Source),
 }
 
 impl From<Error> for End {
@@ -64,7 +66,9 @@ pub(crate) struct Conversation<'a> {
     calls: Arc<SessionSignals>,
     seat: Option<SessionGuard>,
     /// The session, unless it is running.
-    hosted: Option<Box<HostedSession>>,
+    shared: Option<Arc<SharedSession>>,
+    /// True if the session receives or holds files.
+    has_files: bool,
     running: Option<RunningTurn>,
     lane: Arc<Lane>,
     /// The latest time at which the session must run, on its clock.
@@ -77,16 +81,18 @@ impl<'a> Conversation<'a> {
         sender: &'a Sender,
         visitor: Visitor<'a>,
     ) -> Self {
-        let hosted = sessions.session();
+        let shared = sessions.session();
+        let due = shared.lock().session.poll_timeout();
         Self {
             sessions,
             sender,
             visitor,
             calls: Arc::default(),
             seat: None,
-            due: hosted.session.poll_timeout().unwrap_or_default(),
-            lane: Arc::new(Lane::new(sessions, hosted.held().clone())),
-            hosted: Some(hosted),
+            due: due.unwrap_or_default(),
+            lane: Arc::new(Lane::new(sessions, shared.held().clone())),
+            shared: Some(shared),
+            has_files: false,
             running: None,
         }
     }
@@ -104,8 +110,10 @@ impl<'a> Conversation<'a> {
         };
         self.lane.abandon();
         match end {
-            End::Follow(tail) => {
-                ViewerConversation::new(self.sessions, self.sender, tail)
+            End::View(source) => {
+                let (sessions, sender) = (self.sessions, self.sender);
+                drop(self);
+                ViewerConversation::new(sessions, sender, source)
                     .talk(receiver)
                     .await
             }
@@ -117,6 +125,10 @@ impl<'a> Conversation<'a> {
                 Ok(Farewell::of_error(&error))
             }
             End::Over(farewell) => Ok(farewell),
+            End::Away => {
+                self.keep().await;
+                Ok(Farewell::DONE)
+            }
             End::Taken => {
                 self.keep().await;
                 Ok(Farewell::TAKEN)
@@ -131,12 +143,11 @@ impl<'a> Conversation<'a> {
     async fn hear(&mut self, receiver: &mut Receiver) -> Result<std::convert::Infallible, End> {
         self.let_in(receiver).await?;
         let files = self.sessions.tails.names();
-        let offer = files_message(&files, self.sessions.offer());
-        self.sender.send(offer).await?;
+        let offer = self.sessions.offer();
+        self.send_offer(&files, offer).await?;
         loop {
             let Some(reader) = self.while_working(receiver.reader()).await?? else {
-                tracing::debug!("upload ended by the client's Close frame");
-                return Err(End::Over(Farewell::DONE));
+                return Err(end_of(receiver.closed().map(|closed| closed.code)));
             };
             match reader.kind() {
                 MessageKind::Binary => self.hear_log(reader).await?,
@@ -150,15 +161,13 @@ impl<'a> Conversation<'a> {
         match self.visitor.admission() {
             Admission::Open => return Ok(()),
             Admission::Closed => {
-                self.sender
-                    .send(files_message(&[], Uploads::Closed))
-                    .await?;
+                self.send_offer(&[], Uploads::Closed).await?;
                 self.sender.send(CLOSED).await?;
                 return Err(End::Over(Farewell::CLOSED));
             }
             Admission::Key => {}
         }
-        self.sender.send(files_message(&[], Uploads::Key)).await?;
+        self.send_offer(&[], Uploads::Key).await?;
         let shown = timeout(KEY_WITHIN, hear_key(receiver)).await;
         let Some(text) = shown.unwrap_or(Ok(Some(String::new())))? else {
             return Err(End::Over(Farewell::DONE));
@@ -170,6 +179,11 @@ impl<'a> Conversation<'a> {
         let (error, farewell) = refusal_of_key(why);
         self.sender.send(error).await?;
         Err(End::Over(farewell))
+    }
+
+    async fn send_offer(&mut self, files: &[String], uploads: Uploads) -> linerate::Result<()> {
+        let offer = files_message(files, uploads, self.sessions.keep_time());
+        self.sender.send(offer).await
     }
 
     /// Receives a binary message and passes its pieces on as they arrive.
@@ -238,8 +252,8 @@ impl<'a> Conversation<'a> {
 
     /// Starts running the session, unless it is already running.
     fn begin(&mut self) {
-        if let Some(hosted) = self.hosted.take() {
-            let run = self.lane.clone().run(hosted, self.sessions.clone());
+        if let Some(shared) = self.shared.take() {
+            let run = self.lane.clone().run(shared, self.sessions.clone());
             self.running = Some(Box::pin(run));
         }
     }
@@ -269,16 +283,20 @@ impl<'a> Conversation<'a> {
     async fn handle_done(&mut self, done: Result<Completion, JoinError>) -> Result<(), End> {
         self.running = None;
         let Completion {
-            mut hosted,
+            mut shared,
             replies,
             lookup,
+            has_files,
+            due,
+            end,
         } = done.map_err(|error| {
             tracing::error!(%error, "session failed");
             End::Over(Farewell::FAILED)
         })?;
-        if self.seat.is_none() && hosted.session.has_files() {
+        (self.has_files, self.due) = (has_files, due);
+        if self.seat.is_none() && has_files {
             let (address, calls) = (self.visitor.address, self.calls.clone());
-            match self.sessions.admit(&hosted, address, calls) {
+            match self.sessions.admit(&shared, address, calls) {
                 Ok(seat) => self.seat = Some(seat),
                 Err(why) => {
                     let (error, farewell) = refusal_of_place(why);
@@ -289,17 +307,13 @@ impl<'a> Conversation<'a> {
         }
         let has_wish = lookup.is_some();
         if let Some(lookup) = lookup {
-            hosted = self.grant(lookup, hosted).await?;
+            shared = self.grant(lookup, shared).await?;
         }
-        let session = &hosted.session;
-        let is_finished = session.is_finished();
-        let last_words = is_finished.then(|| Farewell::of_outcome(session.outcome()));
-        self.due = session.poll_timeout().unwrap_or_default();
         // From here on, the session is kept if sending fails because the connection is lost.
-        self.hosted = Some(hosted);
+        self.shared = Some(shared);
         self.send_replies().await?;
         self.send_all(replies).await?;
-        if let Some(farewell) = last_words {
+        if let Some(farewell) = end {
             return Err(End::Over(farewell));
         }
         if has_wish || !self.lane.is_empty() {
@@ -313,26 +327,35 @@ impl<'a> Conversation<'a> {
     async fn grant(
         &mut self,
         lookup: Lookup,
-        mut hosted: Box<HostedSession>,
-    ) -> Result<Box<HostedSession>, End> {
+        shared: Arc<SharedSession>,
+    ) -> Result<Arc<SharedSession>, End> {
         let error = match lookup {
             Lookup::Follow(name) => match self.sessions.tails.find(&name) {
-                Some(tail) => return Err(End::Follow(tail)),
+                Some(tail) => return Err(End::View(Source::Tail(tail))),
                 None => SessionError::UnknownFile,
             },
             Lookup::Resume(id) => match self.sessions.resume(id, self.calls.clone()).await {
-                Some((mut resumed, seat)) => {
-                    self.lane.belong_to(resumed.held());
-                    resumed.session.handle_resume(self.sessions.now());
+                Some((resumed, seat)) => {
+                    self.lane.resume(resumed.held());
                     self.seat = Some(seat);
+                    self.has_files = true;
                     return Ok(resumed);
                 }
                 None => SessionError::UnknownSession,
             },
+            Lookup::View(name) => match self.sessions.view(name) {
+                Ok(guard) => return Err(End::View(Source::Upload(guard))),
+                Err(ViewRefusal::Busy) => {
+                    self.sender.send(BUSY_VIEWERS).await?;
+                    return Err(End::Over(Farewell::BUSY_VIEWERS));
+                }
+                Err(ViewRefusal::Unknown) => SessionError::UnknownSession,
+            },
             _ => SessionError::UnknownMessage,
         };
-        hosted.session.refuse(error);
-        Ok(hosted)
+        // No other thread can know this session, because it has no files.
+        shared.lock().session.refuse(error);
+        Ok(shared)
     }
 
     /// Keeps the session for a client that may return, if the session has files.
@@ -340,13 +363,25 @@ impl<'a> Conversation<'a> {
         if let Some(running) = self.running.take()
             && let Ok(done) = running.await
         {
-            self.hosted = Some(done.hosted);
+            (self.shared, self.has_files) = (Some(done.shared), done.has_files);
         }
-        if let (Some(seat), Some(hosted)) = (self.seat.take(), self.hosted.take())
-            && hosted.session.has_files()
+        if let (Some(seat), Some(shared), true) =
+            (self.seat.take(), self.shared.take(), self.has_files)
         {
-            self.sessions.keep(seat, hosted);
+            self.sessions.keep(seat, shared);
         }
+    }
+}
+
+/// Returns how a conversation ends when the client closes the connection with this code. A browser
+/// closes it with 1001 when the page is left or loaded again.
+fn end_of(code: Option<u16>) -> End {
+    match code {
+        Some(code) if CloseCode::NORMAL.as_u16() == code => {
+            tracing::debug!("upload ended by the client's Close frame");
+            End::Over(Farewell::DONE)
+        }
+        _ => End::Away,
     }
 }
 

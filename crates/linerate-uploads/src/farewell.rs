@@ -10,6 +10,7 @@ use crate::sessions::SessionRefusal;
 
 const BUSY: &str = r#"{"type":"error","code":"busy","message":"The server has reached its limit of simultaneous uploads. Try again later."}"#;
 const BUSY_ADDRESS: &str = r#"{"type":"error","code":"busy","message":"The server has reached its limit of simultaneous uploads from your address. Try again later."}"#;
+pub(crate) const BUSY_VIEWERS: &str = r#"{"type":"error","code":"busy","message":"This log has as many viewers as the server allows at a time (logs.viewers_max). Try again later."}"#;
 const OFF: &str = r#"{"type":"error","code":"off","message":"Uploads are switched off on this server (logs.uploads_max = 0)."}"#;
 
 /// How to close a connection, unless the client has already begun to close it.
@@ -24,6 +25,7 @@ pub struct Farewell {
 
 impl Farewell {
     pub(crate) const BUSY: Self = Self::new(CloseCode::TRY_AGAIN_LATER, "too many uploads");
+    pub(crate) const BUSY_VIEWERS: Self = Self::new(CloseCode::TRY_AGAIN_LATER, "too many viewers");
     pub(crate) const CLOSED: Self = Self::new(CloseCode::POLICY_VIOLATION, "closed");
     pub(crate) const DONE: Self = Self::new(CloseCode::NORMAL, "");
     pub(crate) const FAILED: Self = Self::new(CloseCode::INTERNAL_ERROR, "");

@@ -20,9 +20,11 @@ use tokio::{
 };
 
 use crate::{
+    farewell::Farewell,
+    hosted::{HostedSession, SharedSession},
     memory::{Share, UploadBytes},
     parsing,
-    sessions::{HostedSession, MemoryShortage, Sessions},
+    sessions::{MemoryShortage, Sessions},
 };
 
 /// How much work a session does at once, in decompressed bytes. It takes about a millisecond; then
@@ -54,6 +56,8 @@ pub(crate) enum Input {
         message: Message,
         read: usize,
     },
+    /// The client continues the session on this connection.
+    Resumed,
     Text(String),
 }
 
@@ -87,17 +91,23 @@ struct Traffic {
 enum TurnResult {
     Done(Completion),
     /// There is not enough memory. The work continues once another upload has released some.
-    Lacking(Box<HostedSession>),
+    Lacking(Arc<SharedSession>),
 }
 
 /// The session after it has run, because no input is left, its turn is over, or the connection must
 /// handle the result.
 #[derive(Debug)]
 pub(crate) struct Completion {
-    pub(crate) hosted: Box<HostedSession>,
+    pub(crate) shared: Arc<SharedSession>,
     /// Replies to send after those on the lane, unless granting the lookup ends the conversation.
     pub(crate) replies: Vec<String>,
     pub(crate) lookup: Option<Lookup>,
+    /// True if the session receives or holds files.
+    pub(crate) has_files: bool,
+    /// The latest time at which the session must run again.
+    pub(crate) due: Duration,
+    /// How to close the connection, if the session is finished.
+    pub(crate) end: Option<Farewell>,
 }
 
 impl Lane {
@@ -147,9 +157,15 @@ impl Lane {
         drop(inputs);
     }
 
-    /// Charges the memory of this lane to another session, which the connection has resumed.
-    pub(crate) fn belong_to(&self, held: &UploadBytes) {
-        self.traffic().share.belong_to(held.clone());
+    /// Belongs to another session from now on, which the connection has resumed: charges the memory
+    /// to it, and informs it.
+    pub(crate) fn resume(&self, held: &UploadBytes) {
+        let mut traffic = self.traffic();
+        traffic.share.belong_to(held.clone());
+        let bytes = traffic.share.bytes() + Input::Resumed.bytes() as u64;
+        traffic.share.set(bytes);
+        traffic.input_bytes += Input::Resumed.bytes();
+        traffic.inputs.push_front(Input::Resumed);
     }
 
     pub(crate) fn has_room(&self) -> bool {
@@ -200,7 +216,7 @@ impl Lane {
     /// While the session waits for memory that another upload releases, it does not hold a turn.
     pub(crate) async fn run(
         self: Arc<Self>,
-        mut hosted: Box<HostedSession>,
+        mut shared: Arc<SharedSession>,
         sessions: Arc<Sessions>,
     ) -> Result<Completion, JoinError> {
         let mut lacks_until = None;
@@ -208,10 +224,10 @@ impl Lane {
             let turn = sessions.turn().await;
             let (lane, all) = (self.clone(), sessions.clone());
             let may_wait = lacks_until.is_none_or(|until| Instant::now() < until);
-            let worked = parsing::spawn(turn, move || lane.work(hosted, &all, may_wait));
+            let worked = parsing::spawn(turn, move || lane.work(shared, &all, may_wait));
             match worked.await? {
                 TurnResult::Done(done) => return Ok(done),
-                TurnResult::Lacking(waiting) => hosted = waiting,
+                TurnResult::Lacking(waiting) => shared = waiting,
             }
             lacks_until.get_or_insert_with(|| Instant::now() + ROOM_WITHIN);
             sleep(ROOM_INTERVAL).await;
@@ -220,13 +236,15 @@ impl Lane {
 
     fn work(
         &self,
-        mut hosted: Box<HostedSession>,
+        shared: Arc<SharedSession>,
         sessions: &Sessions,
         mut may_wait: bool,
     ) -> TurnResult {
         loop {
+            let mut hosted = shared.lock();
             if self.is_abandoned.load(Ordering::Relaxed) {
-                return TurnResult::Done(Completion::idle(hosted));
+                let done = Completion::new(&mut hosted, &shared, Vec::new());
+                return TurnResult::Done(done);
             }
             let mut inputs = self.take_inputs();
             let mut used = Vec::new();
@@ -235,13 +253,14 @@ impl Lane {
                 Ok(reply_bytes) => (promised, may_wait) = (reply_bytes, true),
                 Err(MemoryShortage::Soon) if may_wait => {
                     self.hand_back(inputs, used, Vec::new());
-                    return TurnResult::Lacking(hosted);
+                    drop(hosted);
+                    return TurnResult::Lacking(shared);
                 }
                 Err(_) => hosted.session.refuse(sessions.no_memory()),
             }
             let mut replies = perform(&mut hosted, &mut inputs, &mut used, sessions);
             self.charge(&replies, promised);
-            hosted.settle();
+            shared.settle(&mut hosted, &replies);
             // The connection must handle the result of a text, which may contain a lookup, and the
             // end of a session, which closes the connection.
             let is_looked_at =
@@ -252,11 +271,7 @@ impl Lane {
             };
             let must_wait = self.hand_back(inputs, used, on_the_lane);
             if must_wait || is_looked_at || sessions.is_turn_wanted() {
-                return TurnResult::Done(Completion {
-                    lookup: hosted.session.take_lookup(),
-                    hosted,
-                    replies,
-                });
+                return TurnResult::Done(Completion::new(&mut hosted, &shared, replies));
             }
         }
     }
@@ -286,7 +301,7 @@ impl Lane {
     ) -> Result<u64, MemoryShortage> {
         let reply_bytes = hosted.reply_bytes_max(text);
         sessions.grow(&mut self.traffic().share, reply_bytes)?;
-        if let Err(lack) = hosted.reserve(TURN_WORK, sessions) {
+        if let Err(lack) = sessions.reserve(hosted, TURN_WORK) {
             self.traffic().share.shrink(reply_bytes);
             return Err(lack);
         }
@@ -336,12 +351,16 @@ impl Lane {
 }
 
 impl Completion {
-    /// Creates the result of a session without replies and without a lookup.
-    fn idle(hosted: Box<HostedSession>) -> Self {
+    fn new(hosted: &mut HostedSession, shared: &Arc<SharedSession>, replies: Vec<String>) -> Self {
+        let session = &mut hosted.session;
+        let is_finished = session.is_finished();
         Self {
-            hosted,
-            replies: Vec::new(),
-            lookup: None,
+            shared: shared.clone(),
+            replies,
+            lookup: session.take_lookup(),
+            has_files: session.has_files(),
+            due: session.poll_timeout().unwrap_or_default(),
+            end: is_finished.then(|| Farewell::of_outcome(session.outcome())),
         }
     }
 }
@@ -363,7 +382,7 @@ impl Input {
     /// Returns the number of bytes that this input counts for.
     fn bytes(&self) -> usize {
         let bytes = match self {
-            Self::End => 0,
+            Self::End | Self::Resumed => 0,
             Self::Piece { message, .. } => message.as_bytes().len(),
             Self::Text(text) => text.capacity(),
         };
@@ -400,6 +419,7 @@ fn perform(
                     break;
                 }
             }
+            Input::Resumed => session.handle_resume(now),
             Input::Text(text) => {
                 replies.extend(iter::from_fn(|| session.poll_reply(now)));
                 session.handle_text(text, now);
@@ -430,9 +450,7 @@ mod tests {
         BYTES_MAX, Completion, INPUT_BYTES, Input, Lane, TURN_WORK, TurnResult, WORTHWHILE_BYTES,
     };
     use crate::{
-        memory::UploadBytes,
-        options::LogsOptions,
-        sessions::{HostedSession, Sessions},
+        hosted::SharedSession, memory::UploadBytes, options::LogsOptions, sessions::Sessions,
     };
 
     const LINE: &str = "192.0.2.7 - - [22/Jan/2021:01:47:05 +0000] \"GET / HTTP/1.1\" 200 654\n";
@@ -458,8 +476,8 @@ mod tests {
         lane.push(input);
     }
 
-    fn work(lane: &Lane, hosted: Box<HostedSession>, sessions: &Sessions) -> Completion {
-        match lane.work(hosted, sessions, true) {
+    fn work(lane: &Lane, shared: Arc<SharedSession>, sessions: &Sessions) -> Completion {
+        match lane.work(shared, sessions, true) {
             TurnResult::Done(done) => done,
             TurnResult::Lacking(_) => panic!("there is enough memory"),
         }
@@ -467,10 +485,10 @@ mod tests {
 
     async fn run(
         lane: &Arc<Lane>,
-        hosted: Box<HostedSession>,
+        shared: Arc<SharedSession>,
         sessions: &Arc<Sessions>,
     ) -> Completion {
-        lane.clone().run(hosted, sessions.clone()).await.unwrap()
+        lane.clone().run(shared, sessions.clone()).await.unwrap()
     }
 
     #[tokio::test]
@@ -483,7 +501,7 @@ mod tests {
         let done = run(&lane, sessions.session(), &sessions).await;
         assert!(done.replies.len() == 1 && done.replies[0].contains("ready"));
         assert!(!lane.is_empty());
-        run(&lane, done.hosted, &sessions).await;
+        run(&lane, done.shared, &sessions).await;
         let ack = format!(r#"{{"type":"ack","bytes":{}}}"#, 10 * LINE.len());
         assert_eq!(lane.take_replies(), [ack]);
         assert!(lane.is_empty());
@@ -501,7 +519,7 @@ mod tests {
             pushed += 1_000 * LINE.len() + INPUT_BYTES;
         }
         assert!((BYTES_MAX..BYTES_MAX + 1_000 * LINE.len() + INPUT_BYTES).contains(&pushed));
-        run(&lane, done.hosted, &sessions).await;
+        run(&lane, done.shared, &sessions).await;
         lane.news().await;
         assert!(lane.has_room() && lane.is_empty());
         assert!(lane.traffic().used.len() > 1);
@@ -529,10 +547,10 @@ mod tests {
             _ = &mut asked => panic!("only one turn at a time"),
             () = ready(()) => {}
         }
-        let done = work(&lane, done.hosted, &sessions);
+        let done = work(&lane, done.shared, &sessions);
         assert!(lane.traffic().inputs.len() >= 2, "only one was parsed");
         drop(asked);
-        work(&lane, done.hosted, &sessions);
+        work(&lane, done.shared, &sessions);
         assert!(lane.is_empty());
     }
 
@@ -562,8 +580,9 @@ mod tests {
     }
 
     /// Returns the number of decompressed bytes that a session has read.
-    fn bytes_read(hosted: &mut HostedSession, sessions: &Sessions) -> u64 {
+    fn bytes_read(shared: &SharedSession, sessions: &Sessions) -> u64 {
         let now = sessions.now();
+        let mut hosted = shared.lock();
         hosted.session.handle_resume(now);
         let replies = std::iter::from_fn(|| hosted.session.poll_reply(now));
         let last: serde_json::Value = serde_json::from_str(&replies.last().unwrap()).unwrap();
@@ -592,8 +611,8 @@ mod tests {
         }
         let mut done = work(&lane, sessions.session(), &sessions);
         for turn in 1..=4 {
-            done = work(&lane, done.hosted, &sessions);
-            let read = bytes_read(&mut done.hosted, &sessions);
+            done = work(&lane, done.shared, &sessions);
+            let read = bytes_read(&done.shared, &sessions);
             assert!(
                 read > 0 && read <= turn * (TURN_WORK as u64 + (64 << 10)),
                 "{read}"
@@ -601,7 +620,7 @@ mod tests {
             assert!(!lane.is_empty());
         }
         drop(neighbour);
-        work(&lane, done.hosted, &sessions);
+        work(&lane, done.shared, &sessions);
         assert!(
             lane.is_empty(),
             "without a neighbour it continues to the end"
@@ -618,8 +637,8 @@ mod tests {
         lane.abandon();
         assert!(lane.is_empty(), "unparsed input is dropped");
         push(&lane, piece(1_000), &sessions);
-        let done = work(&lane, done.hosted, &sessions);
-        assert!(!lane.is_empty() && done.hosted.session.has_files());
+        let done = work(&lane, done.shared, &sessions);
+        assert!(!lane.is_empty() && done.has_files);
     }
 
     #[tokio::test]
@@ -632,7 +651,7 @@ mod tests {
         for _ in 0..4 {
             push(&lane, piece(TURN_WORK / LINE.len()), &sessions);
         }
-        work(&lane, done.hosted, &sessions);
+        work(&lane, done.shared, &sessions);
         assert!(!lane.is_empty());
         let used = sessions.memory_used();
         lane.release(&"x".repeat(1 << 20));

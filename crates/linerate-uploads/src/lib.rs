@@ -3,7 +3,8 @@
 //!
 //! The worker of a connection receives and sends. Its input passes through a lane, which holds up
 //! to 2 MiB, to a session, which parses it in order on one of a few parser threads. A session whose
-//! connection was lost is kept for a while, so that its client can resume it on any worker.
+//! page was closed or whose connection was lost is kept for a while, so that its client can resume
+//! it on any worker. Other clients can view a session as well; each has questions of its own.
 //!
 //! A [`Service`] serves the connections; who may upload is decided by what implements [`Access`].
 //!
@@ -23,6 +24,7 @@ mod access;
 mod conversation;
 mod farewell;
 mod file_identity;
+mod hosted;
 mod lane;
 mod memory;
 mod options;

@@ -5,7 +5,7 @@ use std::sync::{
     atomic::{AtomicU64, Ordering},
 };
 
-use linerate_budget::{Budget, Consumer, Lease, State};
+use linerate_budget::{Budget, Consumer, Lease, State, Watch};
 
 /// Number of bytes that the allocator uses for every 8 bytes requested, because it rounds up to a
 /// few size classes.
@@ -63,6 +63,11 @@ impl Memory {
     /// Returns whether the process has so little memory left that no further upload should start.
     pub(crate) fn is_tight(&self) -> bool {
         self.process.state() >= State::Tight
+    }
+
+    /// Returns a watch on the state of the process.
+    pub(crate) fn watch(&self) -> Watch {
+        self.process.watch()
     }
 
     /// Counts an upload that was ended to free memory, and the bytes that it held.

@@ -43,9 +43,13 @@ pub struct LogsOptions {
     /// How long statistics are kept for a client that does not query them.
     #[serde(rename = "idle_s", deserialize_with = "seconds")]
     pub idle: Duration,
-    /// How long an upload is kept after its connection was lost; zero discards it.
+    /// How long an upload is kept after the last page that shows it was closed, or after its
+    /// connection was lost; zero discards it.
     #[serde(rename = "resume_s", deserialize_with = "seconds")]
     pub resume: Duration,
+    /// Maximum number of clients that view one upload at a time, in addition to the one that
+    /// uploads.
+    pub viewers_max: usize,
     /// Files that are read as they grow, for all clients that may upload.
     pub tail: Vec<PathBuf>,
     /// Maximum memory for the statistics and lines of these files, in bytes; at most a quarter of
@@ -84,6 +88,7 @@ impl LogsOptions {
             ("silence_s", self.silence.as_secs(), 1..=86_400),
             ("idle_s", self.idle.as_secs(), 1..=604_800),
             ("resume_s", self.resume.as_secs(), 0..=86_400),
+            ("viewers_max", count(self.viewers_max), 1..=100_000),
             ("tail", count(self.tail.len()), 0..=64),
             ("tails_bytes_max", self.tails_bytes_max, 8 << 20..=1 << 50),
         ]
@@ -95,7 +100,8 @@ impl LogsOptions {
         let directory = self.spill_directory.clone();
         let directory = directory.unwrap_or_else(SpillSpace::default_directory);
         let bytes_max = self.spill_bytes_max;
-        (bytes_max > 0).then(|| SpillSpace::new(directory, bytes_max, "logs.spill_bytes_max"))
+        let space = SpillSpace::new(directory, bytes_max, "logs.spill_bytes_max");
+        (bytes_max > 0).then(|| space.with_fair_shares())
     }
 
     /// Returns the maximum bytes that all followed logs may use together, in a process that may use
@@ -123,7 +129,8 @@ impl Default for LogsOptions {
             tail: Vec::new(),
             tails_bytes_max: 512 << 20,
             geoip: None,
-            resume: Duration::from_secs(7),
+            resume: Duration::from_secs(600),
+            viewers_max: 32,
         }
     }
 }

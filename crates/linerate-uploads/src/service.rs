@@ -49,7 +49,7 @@ impl Service {
         options
     }
 
-    /// Returns the number of uploads with a connection, and the number of those that are kept
+    /// Returns the number of uploads that a page shows, and the number of those that are kept
     /// without one.
     pub fn count(&self) -> (usize, usize) {
         self.sessions.count()

@@ -1,9 +1,11 @@
-//! The sessions of all uploads: their limits, and the sessions that are kept after their connection
-//! was lost.
+//! The sessions of all uploads: their limits, and the sessions that are kept after their page was
+//! closed.
+
+mod registry;
+mod viewing;
 
 use std::{
-    collections::HashMap,
-    fmt,
+    fmt, mem,
     net::IpAddr,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
@@ -19,12 +21,16 @@ use linerate_logview::{
     session::{Limits, Session, SessionError, SessionId, Uploads},
 };
 use tokio::{
+    runtime::Handle,
     sync::{Notify, OwnedSemaphorePermit, Semaphore},
-    time::{Instant, sleep, timeout},
+    time::{Instant, sleep_until, timeout},
 };
 
+use self::registry::{DetachedSession, Location, Registry, SessionEntry};
+pub(crate) use self::viewing::{ViewGuard, ViewRefusal};
 use crate::{
-    memory::{ALLOCATED_FOR_8, Memory, Share, UploadBytes},
+    hosted::{HostedSession, SharedSession},
+    memory::{Memory, Share, UploadBytes},
     options::LogsOptions,
     tails::Tails,
 };
@@ -40,7 +46,9 @@ const TAKEOVER_MAX: Duration = Duration::from_secs(5);
 pub(crate) struct Sessions {
     pub(crate) limits: Limits,
     pub(crate) tails: Tails,
-    resume: Duration,
+    /// How long a session is kept after its last page was closed.
+    keep: Duration,
+    viewers_max: usize,
     uploads_max: usize,
     per_address_max: usize,
     memory: Memory,
@@ -49,7 +57,7 @@ pub(crate) struct Sessions {
     parsers: Arc<Semaphore>,
     /// Number of sessions that wait for a turn.
     waiting: AtomicUsize,
-    known: Mutex<HashMap<SessionId, SessionEntry>>,
+    known: Mutex<Registry>,
     /// Notified when a session is kept or removed.
     changed: Notify,
 }
@@ -64,13 +72,6 @@ pub enum StartError {
     /// A thread that reads a file cannot be started.
     #[error(transparent)]
     Thread(#[from] std::io::Error),
-}
-
-/// A session with its share of the memory.
-#[derive(Debug)]
-pub(crate) struct HostedSession {
-    pub(crate) session: Session,
-    share: Share,
 }
 
 /// The reason why a session does not get a place.
@@ -104,32 +105,10 @@ pub(crate) struct SessionSignals {
     gave_way_bytes: AtomicU64,
 }
 
-/// A session that has a place.
-struct SessionEntry {
-    address: IpAddr,
-    held: UploadBytes,
-    location: Location,
-}
-
-/// The current location of a session.
-enum Location {
-    /// The session belongs to a connection, which receives these signals.
-    Attached(Arc<SessionSignals>),
-    Detached(DetachedSession),
-}
-
-/// A session whose connection was lost.
-struct DetachedSession {
-    session: Box<HostedSession>,
-    since: Instant,
-    place: OwnedSemaphorePermit,
-}
-
 /// A connection's right to a session. Dropping it frees the place for another session.
 pub(crate) struct SessionGuard {
     sessions: Arc<Sessions>,
     id: SessionId,
-    address: IpAddr,
     place: Option<OwnedSemaphorePermit>,
 }
 
@@ -158,10 +137,11 @@ impl Sessions {
         let parsers_max = usize::try_from(options.memory_bytes_max / PARSER_BYTES);
         let parsers = parsers.min(parsers_max.unwrap_or(usize::MAX)).max(1);
         let tails = Tails::start(options, &limits, &process)?;
-        Ok(Arc::new(Self {
+        let sessions = Arc::new(Self {
             limits,
             tails,
-            resume: options.resume,
+            keep: options.resume,
+            viewers_max: options.viewers_max,
             uploads_max: options.uploads_max,
             per_address_max: options.uploads_per_address_max,
             memory: Memory::new(options.memory_bytes_max, process),
@@ -171,15 +151,27 @@ impl Sessions {
             waiting: AtomicUsize::new(0),
             known: Mutex::default(),
             changed: Notify::new(),
-        }))
+        });
+        if let Some(space) = &sessions.limits.aggregate.spill {
+            let weak = Arc::downgrade(&sessions);
+            space.on_shortage(move || weak.upgrade().is_some_and(|all| all.free_disk_space()));
+        }
+        Ok(sessions)
     }
 
-    /// Returns the number of sessions with a connection, and the number kept without one.
+    /// Returns the number of sessions with a page, and the number kept without one.
     pub(crate) fn count(&self) -> (usize, usize) {
         let known = self.known();
-        let is_kept = |known: &&SessionEntry| matches!(known.location, Location::Detached(_));
-        let kept = known.values().filter(is_kept).count();
+        let kept = known
+            .entries()
+            .filter(|(_, entry)| entry.kept_since().is_some());
+        let kept = kept.count();
         (known.len() - kept, kept)
+    }
+
+    /// Returns for how long a session is kept after its last page was closed.
+    pub(crate) fn keep_time(&self) -> Duration {
+        self.keep
     }
 
     /// Returns whether clients with access may upload.
@@ -191,12 +183,11 @@ impl Sessions {
     }
 
     /// Creates a session for a new connection. The session needs no place until it has files.
-    pub(crate) fn session(&self) -> Box<HostedSession> {
-        let id = SessionId::from_bytes(rand::random());
-        Box::new(HostedSession {
-            session: Session::new(self.limits.clone(), id, self.now()),
-            share: self.memory.share(UploadBytes::default()),
-        })
+    pub(crate) fn session(&self) -> Arc<SharedSession> {
+        let [id, view] = [(); 2].map(|()| SessionId::from_bytes(rand::random()));
+        let session = Session::new(self.limits.clone(), id, self.now()).with_view(view);
+        let share = self.memory.share(UploadBytes::default());
+        Arc::new(SharedSession::new(id, view, session, share))
     }
 
     /// Creates an empty share of the uploads' memory, whose bytes count towards `held`.
@@ -210,50 +201,81 @@ impl Sessions {
         self.memory.used()
     }
 
-    /// Adds bytes to a share. If there are not enough left, first the sessions without a connection
-    /// give way, oldest first, and then the upload that holds the most.
+    /// Adds bytes to a share. If there are not enough left, first the sessions without a page give
+    /// way, oldest first, and then the upload that holds the most.
     pub(crate) fn grow(&self, share: &mut Share, bytes: u64) -> Result<(), MemoryShortage> {
         while share.grow(bytes).is_err() {
-            let mut known = self.known();
-            let Some(oldest) = forget_oldest(&mut known, |_| true) else {
+            if !self.forget_oldest(|_| true) {
                 let wanted = share.held().bytes().saturating_add(bytes);
-                return Err(self.call_largest(&known, wanted));
-            };
-            drop(known);
-            drop(oldest);
+                return Err(self.call_largest(wanted));
+            }
         }
         Ok(())
     }
 
-    /// Tells the upload that holds the most memory to give way, if it holds more than `wanted`
-    /// bytes, which is what the asking upload would hold.
-    ///
-    /// Only one upload is told at a time, because its memory may be enough.
-    fn call_largest(
+    /// Reserves the memory that `work` bytes of decompressed input of a session may need.
+    pub(crate) fn reserve(
         &self,
-        known: &HashMap<SessionId, SessionEntry>,
-        wanted: u64,
-    ) -> MemoryShortage {
-        let attached = known.values().filter_map(|known| match &known.location {
-            Location::Attached(calls) => Some((known.held.bytes(), calls)),
-            Location::Detached(_) => None,
-        });
-        let attached: Vec<_> = attached.collect();
-        if attached.iter().any(|(_, calls)| calls.gave_way().is_some()) {
+        hosted: &mut HostedSession,
+        work: usize,
+    ) -> Result<(), MemoryShortage> {
+        let bytes = hosted.lacking_bytes(work);
+        self.grow(&mut hosted.share, bytes)
+    }
+
+    /// Makes the upload that holds the most memory give way, if it holds more than `wanted` bytes,
+    /// which is what the asking upload would hold.
+    ///
+    /// Only one upload gives way at a time, because its memory may be enough.
+    fn call_largest(&self, wanted: u64) -> MemoryShortage {
+        let mut known = self.known();
+        let called = known.entries().filter_map(|(_, entry)| entry.signals());
+        if called.into_iter().any(|calls| calls.gave_way().is_some()) {
             return MemoryShortage::Soon;
         }
-        let largest = attached.iter().max_by_key(|(bytes, _)| *bytes);
-        let Some((bytes, calls)) = largest.filter(|(bytes, _)| *bytes > wanted) else {
+        let sizes = known.entries().map(|(id, entry)| (entry.held.bytes(), id));
+        let largest = sizes.max_by_key(|(bytes, _)| *bytes);
+        let Some((bytes, id)) = largest.filter(|(bytes, _)| *bytes > wanted) else {
             return MemoryShortage::Refused;
         };
-        calls.gave_way_bytes.store(*bytes, Ordering::Relaxed);
-        calls.give_way.notify_one();
-        self.memory.note_shed(*bytes);
+        let removed = match known.get(id).and_then(SessionEntry::signals) {
+            Some(calls) => {
+                calls.gave_way_bytes.store(bytes, Ordering::Relaxed);
+                calls.give_way.notify_one();
+                None
+            }
+            // It has viewers only, which are told by its end.
+            None => known.remove(id),
+        };
+        drop(known);
+        drop(removed);
+        self.memory.note_shed(bytes);
         tracing::info!(
             bytes,
             "ending the largest upload, because others need memory"
         );
         MemoryShortage::Soon
+    }
+
+    /// Discards the session that has been without a page for the longest time, of those for which
+    /// `may` returns true. Returns false if there is none.
+    fn forget_oldest(&self, may: impl Fn(&SessionEntry) -> bool) -> bool {
+        let oldest = self.known().forget_oldest(may);
+        // The lock is released by now, because freeing a session takes a while.
+        oldest.is_some()
+    }
+
+    /// Discards a session without a page that uses disk space. Returns false if there is none.
+    fn free_disk_space(&self) -> bool {
+        self.forget_oldest(|entry| {
+            let shared = entry.shared.upgrade();
+            shared.is_some_and(|shared| shared.spilled_bytes() > 0)
+        })
+    }
+
+    /// Discards sessions without a page while the process has little memory left.
+    fn forget_while_tight(&self) {
+        while self.memory.is_tight() && self.forget_oldest(|_| true) {}
     }
 
     /// Returns the error for a session that needs more memory than is available.
@@ -283,7 +305,7 @@ impl Sessions {
 
     /// Waits for a turn on the parser threads. The turn ends when the returned permit is dropped.
     pub(crate) async fn turn(&self) -> Option<OwnedSemaphorePermit> {
-        let _waiting = WaitingGuard::new(&self.waiting);
+        let _waiting = self.wait();
         // The semaphore is never closed. If it were, the turn would only start too early.
         self.parsers.clone().acquire_owned().await.ok()
     }
@@ -293,17 +315,23 @@ impl Sessions {
         self.waiting.load(Ordering::Relaxed) > 0
     }
 
-    /// Gives a session a place. If there is none, the session that has been without a connection
-    /// for the longest time gives way.
+    /// Counts a session that waits for its turn or for the lock of a session.
+    pub(crate) fn wait(&self) -> WaitingGuard<'_> {
+        WaitingGuard::new(&self.waiting)
+    }
+
+    /// Gives a session a place. If there is none, the session that has been without a page for the
+    /// longest time gives way.
     pub(crate) fn admit(
         self: &Arc<Self>,
-        hosted: &HostedSession,
+        shared: &Arc<SharedSession>,
         address: IpAddr,
         calls: Arc<SessionSignals>,
     ) -> Result<SessionGuard, SessionRefusal> {
         if self.uploads_max == 0 {
             return Err(SessionRefusal::Off);
         }
+        self.forget_while_tight();
         if self.memory.is_tight() {
             return Err(SessionRefusal::Busy);
         }
@@ -312,48 +340,78 @@ impl Sessions {
         let mut forgotten = Vec::new();
         let mut known = self.known();
         while !self.has_room_for(address, &known) {
-            let oldest = forget_oldest(&mut known, |known| known.address == address);
+            let oldest = known.forget_oldest(|known| known.address == address);
             forgotten.push(oldest.ok_or(SessionRefusal::Address)?);
         }
         let mut place = self.places.clone().try_acquire_owned();
         while place.is_err() {
             // The place becomes free only when the session is dropped.
-            drop(forget_oldest(&mut known, |_| true).ok_or(SessionRefusal::Busy)?);
+            drop(known.forget_oldest(|_| true).ok_or(SessionRefusal::Busy)?);
             place = self.places.clone().try_acquire_owned();
         }
         let place = place.map_err(|_| SessionRefusal::Busy)?;
         let newcomer = SessionEntry {
             address,
-            held: hosted.held().clone(),
+            held: shared.held().clone(),
+            view: shared.view,
+            viewers: 0,
+            shared: Arc::downgrade(shared),
             location: Location::Attached(calls),
         };
-        Ok(self.seat(hosted.session.id(), newcomer, place, &mut known))
+        known.insert(shared.id, newcomer);
+        Ok(self.seat(shared.id, place))
     }
 
-    /// Keeps a session whose connection was lost, for the configured time.
-    pub(crate) fn keep(self: &Arc<Self>, mut seat: SessionGuard, mut session: Box<HostedSession>) {
-        session.settle();
-        let Some(place) = seat.place.take_if(|_| !self.resume.is_zero()) else {
+    /// Keeps a session whose page was closed, for the configured time.
+    pub(crate) fn keep(self: &Arc<Self>, mut seat: SessionGuard, shared: Arc<SharedSession>) {
+        let Some(place) = seat.place.take_if(|_| !self.keep.is_zero()) else {
             return;
         };
-        let (id, since) = (seat.id, Instant::now());
-        let kept = DetachedSession {
-            session,
-            since,
-            place,
-        };
-        let known = SessionEntry {
-            address: seat.address,
-            held: kept.session.held().clone(),
-            location: Location::Detached(kept),
-        };
-        self.known().insert(id, known);
+        let mut known = self.known();
+        if let Some(entry) = known.get_mut(seat.id) {
+            entry.location = Location::Detached(DetachedSession {
+                shared,
+                since: Instant::now(),
+                place,
+            });
+        }
+        self.sweep_later(&mut known);
+        drop(known);
         self.changed.notify_waiters();
-        let sessions = self.clone();
-        tokio::spawn(async move {
-            sleep(sessions.resume).await;
-            sessions.forget(id, since);
-        });
+        self.forget_while_tight();
+    }
+
+    /// Starts the task that discards sessions whose time is over, unless it runs already.
+    fn sweep_later(self: &Arc<Self>, known: &mut Registry) {
+        if let Ok(runtime) = Handle::try_current()
+            && !known.is_swept
+        {
+            known.is_swept = true;
+            runtime.spawn(self.clone().sweep());
+        }
+    }
+
+    /// Discards sessions without a page when their time is over, or when the process has little
+    /// memory left. Ends when there are none.
+    async fn sweep(self: Arc<Self>) {
+        let mut states = self.memory.watch();
+        loop {
+            let next = {
+                let mut known = self.known();
+                let Some(since) = known.oldest_kept() else {
+                    known.is_swept = false;
+                    return;
+                };
+                since + self.keep
+            };
+            tokio::select! {
+                () = sleep_until(next) => {
+                    let expired = self.known().forget_expired(self.keep, Instant::now());
+                    drop(expired);
+                }
+                _ = states.changed() => self.forget_while_tight(),
+            }
+        }
     }
 
     /// Takes over a session from a connection that was lost, even if the server has not noticed the
@@ -362,7 +420,7 @@ impl Sessions {
         self: &Arc<Self>,
         id: SessionId,
         calls: Arc<SessionSignals>,
-    ) -> Option<(Box<HostedSession>, SessionGuard)> {
+    ) -> Option<(Arc<SharedSession>, SessionGuard)> {
         let taken = timeout(TAKEOVER_MAX, async {
             loop {
                 let changed = self.changed.notified();
@@ -384,66 +442,38 @@ impl Sessions {
         self: &Arc<Self>,
         id: SessionId,
         calls: &Arc<SessionSignals>,
-    ) -> Option<Option<(Box<HostedSession>, SessionGuard)>> {
+    ) -> Option<Option<(Arc<SharedSession>, SessionGuard)>> {
         let mut known = self.known();
-        if let Location::Attached(calls) = &known.get(&id)?.location {
+        let location = &mut known.get_mut(id)?.location;
+        if let Location::Attached(calls) = location {
             calls.leave.notify_one();
             return Some(None);
         }
-        let SessionEntry {
-            address,
-            held,
-            location: Location::Detached(kept),
-        } = known.remove(&id)?
-        else {
+        let attached = Location::Attached(calls.clone());
+        let Location::Detached(kept) = mem::replace(location, attached) else {
             return None;
         };
-        let resumed = SessionEntry {
-            address,
-            held,
-            location: Location::Attached(calls.clone()),
-        };
-        let seat = self.seat(id, resumed, kept.place, &mut known);
-        Some(Some((kept.session, seat)))
-    }
-
-    fn forget(&self, id: SessionId, since: Instant) {
-        let mut known = self.known();
-        let is_it = |known: &SessionEntry| known.kept_since() == Some(since);
-        let forgotten = match known.get(&id).is_some_and(is_it) {
-            true => known.remove(&id),
-            false => None,
-        };
-        // The lock is released first, because freeing a session takes a while.
-        drop(known);
-        drop(forgotten);
+        Some(Some((kept.shared, self.seat(id, kept.place))))
     }
 
     /// Returns whether an address may have one more session. There is no limit for loopback
     /// addresses, because they may belong to a proxy that does not forward the client's address.
-    fn has_room_for(&self, address: IpAddr, known: &HashMap<SessionId, SessionEntry>) -> bool {
-        let same = known.values().filter(|known| known.address == address);
+    fn has_room_for(&self, address: IpAddr, known: &Registry) -> bool {
+        let same = known
+            .entries()
+            .filter(|(_, known)| known.address == address);
         address.is_loopback() || same.count() < self.per_address_max
     }
 
-    fn seat(
-        self: &Arc<Self>,
-        id: SessionId,
-        attached: SessionEntry,
-        place: OwnedSemaphorePermit,
-        known: &mut HashMap<SessionId, SessionEntry>,
-    ) -> SessionGuard {
-        let address = attached.address;
-        known.insert(id, attached);
+    fn seat(self: &Arc<Self>, id: SessionId, place: OwnedSemaphorePermit) -> SessionGuard {
         SessionGuard {
             sessions: self.clone(),
             id,
-            address,
             place: Some(place),
         }
     }
 
-    fn known(&self) -> MutexGuard<'_, HashMap<SessionId, SessionEntry>> {
+    fn known(&self) -> MutexGuard<'_, Registry> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -475,14 +505,14 @@ impl SessionSignals {
 impl Drop for SessionGuard {
     fn drop(&mut self) {
         if self.place.take().is_some() {
-            self.sessions.known().remove(&self.id);
+            self.sessions.known().remove(self.id);
             self.sessions.changed.notify_waiters();
         }
     }
 }
 
 /// Counts a waiting session while it exists.
-struct WaitingGuard<'a>(&'a AtomicUsize);
+pub(crate) struct WaitingGuard<'a>(&'a AtomicUsize);
 
 impl<'a> WaitingGuard<'a> {
     fn new(count: &'a AtomicUsize) -> Self {
@@ -494,67 +524,6 @@ impl<'a> WaitingGuard<'a> {
 impl Drop for WaitingGuard<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
-/// Removes the session that has been without a connection for the longest time, of those for which
-/// `may` returns true.
-fn forget_oldest(
-    known: &mut HashMap<SessionId, SessionEntry>,
-    may: impl Fn(&SessionEntry) -> bool,
-) -> Option<SessionEntry> {
-    let kept = known.iter().filter(|(_, known)| may(known));
-    let kept = kept.filter_map(|(id, known)| Some((known.kept_since()?, *id)));
-    let (_, oldest) = kept.min_by_key(|(since, _)| *since)?;
-    known.remove(&oldest)
-}
-
-impl SessionEntry {
-    /// Returns the time at which the session lost its connection, or `None` if it has one.
-    fn kept_since(&self) -> Option<Instant> {
-        match &self.location {
-            Location::Attached(_) => None,
-            Location::Detached(kept) => Some(kept.since),
-        }
-    }
-}
-
-impl HostedSession {
-    /// Reserves the memory that `work` bytes of decompressed input may need.
-    pub(crate) fn reserve(
-        &mut self,
-        work: usize,
-        sessions: &Sessions,
-    ) -> Result<(), MemoryShortage> {
-        if !self.session.has_files() {
-            return Ok(());
-        }
-        let growth = self.session.growth_bytes_max(work) as u64;
-        let needed = self.held_bytes().saturating_add(growth);
-        let more = needed.saturating_sub(self.share.bytes());
-        sessions.grow(&mut self.share, more)
-    }
-
-    /// Releases reserved memory that was not needed.
-    pub(crate) fn settle(&mut self) {
-        self.share.set(self.held_bytes());
-    }
-
-    /// Returns the maximum memory of replies, including the reply to `text` if one is given.
-    pub(crate) fn reply_bytes_max(&self, text: Option<&str>) -> u64 {
-        match self.session.has_files() {
-            true => self.session.reply_bytes_max(text) as u64,
-            false => 0,
-        }
-    }
-
-    /// Returns the counter of the bytes that the upload holds.
-    pub(crate) fn held(&self) -> &UploadBytes {
-        self.share.held()
-    }
-
-    fn held_bytes(&self) -> u64 {
-        self.session.memory_bytes() as u64 / 8 * ALLOCATED_FOR_8
     }
 }
 

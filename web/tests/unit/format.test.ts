@@ -9,6 +9,7 @@ import {
   percentage,
   utcClock,
   utcDay,
+  wholeDuration,
 } from "../../shared/format.js";
 
 test("counts have thousands separators", () => {
@@ -67,4 +68,17 @@ test("times are in UTC", () => {
   assert.equal(utcDay(1_611_280_025), "22 Jan 2021");
   assert.equal(utcClock(1_611_280_025), "01:47");
   assert.equal(utcClock(1_611_280_025, true), "01:47:05");
+});
+
+test("configured times are in their largest whole unit", () => {
+  const texts = [0, 1, 59, 60, 90, 600, 3_600].map(wholeDuration);
+  assert.deepEqual(texts, [
+    "0 seconds",
+    "1 second",
+    "59 seconds",
+    "1 minute",
+    "90 seconds",
+    "10 minutes",
+    "60 minutes",
+  ]);
 });

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { LogSession } from "../../logs/log-session.js";
+import { LogSession, type Source } from "../../logs/log-session.js";
 import type { Answer } from "../../logs/protocol.js";
 import type { Summary } from "../../logs/summary.js";
 import { SUMMARY } from "./summary.js";
@@ -29,16 +29,16 @@ class FakeSocket extends EventTarget {
   open(): void {
     this.readyState = this.OPEN;
     this.dispatchEvent(new Event("open"));
-    this.say({ type: "files", files: [], uploads: "allowed" });
+    this.say({ type: "files", files: [], uploads: "allowed", kept_s: 600 });
   }
 
   say(message: object): void {
     this.dispatchEvent(new MessageEvent("message", { data: JSON.stringify(message) }));
   }
 
-  drop(): void {
+  drop(reason = ""): void {
     this.readyState = 3;
-    this.dispatchEvent(new Event("close"));
+    this.dispatchEvent(Object.assign(new Event("close"), { reason }));
   }
 
   get texts(): unknown[] {
@@ -82,13 +82,16 @@ function begin(size: number, forced?: "stream" | "slices") {
 
 /** A session whose connections are `sockets`, in the order in which it opens them. */
 function beginWith(files: File[], forced?: "stream" | "slices") {
+  return beginFrom({ kind: "files", files, format: "auto", rows: true }, forced);
+}
+
+function beginFrom(source: Source, forced?: "stream" | "slices") {
   const sockets: FakeSocket[] = [];
   const listener = new Listener();
   const connect = () => {
     sockets.push(new FakeSocket());
     return sockets.at(-1) as unknown as WebSocket;
   };
-  const source = { kind: "files", files, format: "auto", rows: true } as const;
   const upload = new LogSession(source, connect, "", listener, forced);
   return { socket: sockets[0]!, sockets, listener, upload };
 }
@@ -379,15 +382,65 @@ test("the key is sent only if the server asks for it, and only once", async () =
   const { socket, upload } = begin(3);
   socket.readyState = socket.OPEN;
   socket.dispatchEvent(new Event("open"));
-  socket.say({ type: "files", files: [], uploads: "key" });
+  socket.say({ type: "files", files: [], uploads: "key", kept_s: 600 });
   await rest();
   assert.deepEqual(socket.texts, [{ type: "key", key: "" }]);
-  socket.say({ type: "files", files: [], uploads: "key" });
-  socket.say({ type: "files", files: [], uploads: "allowed" });
+  socket.say({ type: "files", files: [], uploads: "key", kept_s: 600 });
+  socket.say({ type: "files", files: [], uploads: "allowed", kept_s: 600 });
   await rest();
   assert.deepEqual(
     socket.texts.map((text) => (text as { type: string }).type),
     ["key", "start"],
   );
   upload.cancel();
+});
+
+test("an upload that was interrupted by a reload continues at the server's byte", async () => {
+  const files = [new File(["abcdef"], "access.log")];
+  const { socket, listener, upload } = beginFrom(
+    { kind: "files", files, format: "auto", rows: true, resume: "5a5a" },
+    "slices",
+  );
+  socket.open();
+  socket.say({ ...READY, window_bytes: 16, bytes: 4 });
+  await rest();
+  assert.deepEqual(socket.texts, [{ type: "resume", id: "5a5a" }, { type: "finish" }]);
+  assert.equal(socket.bytes, 2);
+  assert.deepEqual(listener.acknowledged, [4]);
+  upload.cancel();
+});
+
+test("an interrupted upload can be ended without its files", async () => {
+  const { socket, listener, upload } = beginFrom({ kind: "end", id: "5a5a" });
+  socket.open();
+  socket.say({ ...READY, window_bytes: 16, bytes: 4 });
+  socket.say({ type: "snapshot", final: true, summary: SUMMARY });
+  assert.deepEqual(socket.texts, [{ type: "resume", id: "5a5a" }, { type: "stop" }]);
+  assert.deepEqual(listener.snapshots, [[SUMMARY, true]]);
+  upload.leave();
+  assert.equal(socket.closeCode, undefined, "the server keeps what is closed without a code");
+});
+
+test("a log is viewed by its name, again after the connection was lost", async (t) => {
+  t.mock.timers.enable({ apis: ["setTimeout"] });
+  const { socket, sockets, upload } = beginFrom({ kind: "view", name: "a5a5" });
+  socket.open();
+  socket.say({ ...READY, window_bytes: 0 });
+  socket.drop();
+  await rest();
+  t.mock.timers.tick(1_000);
+  sockets[1]!.open();
+  assert.deepEqual(sockets[1]!.texts, [{ type: "view", name: "a5a5" }]);
+  sockets[1]!.say({ type: "error", code: "unknown_session", message: "no such upload" });
+  assert.deepEqual(await upload.ended, { kind: "gone", keptSeconds: 600 });
+});
+
+test("an upload that is continued on another page ends here", async () => {
+  const { socket, sockets, upload } = begin(3);
+  socket.open();
+  socket.say({ ...READY, window_bytes: 16 });
+  await rest();
+  socket.drop("resumed elsewhere");
+  assert.deepEqual(await upload.ended, { kind: "taken" });
+  assert.equal(sockets.length, 1);
 });

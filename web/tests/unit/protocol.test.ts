@@ -10,7 +10,7 @@ function snapshot(change: object): string {
 
 test("each message of the server is parsed", () => {
   const ready = { type: "ready", id: "5a5a", window_bytes: 16_777_216, bytes: 0 };
-  const files = { type: "files", files: ["access.log"], uploads: "allowed" };
+  const files = { type: "files", files: ["access.log"], uploads: "allowed", kept_s: 600 };
   const refused = { type: "refused", seq: 7, code: "unsupported", message: "no" };
   const misplaced = { type: "refused", seq: 7, code: "bad_filter", message: "no" };
   assert.deepEqual(parseServerMessage(JSON.stringify({ ...misplaced, filter: 1, column: 9 })), {

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { explain, objection } from "../../logs/trouble.js";
+import { explain, gone, objection, otherFile } from "../../logs/trouble.js";
 
 const FILE = { name: "access.log", size: 99_999_999 };
 
@@ -54,4 +54,14 @@ test("a full server or a wrong key is reported instead of the progress", () => {
     assert.equal(trouble.detail, "For a reason.");
     assert.equal(trouble.retry, retry, code);
   }
+});
+
+test("a log that is gone says for how long logs are kept", () => {
+  assert.match(gone(600).detail, /^It keeps a log while .* and for 10 minutes after .* choose it/);
+  assert.match(gone(90).detail, /for 90 seconds after/);
+  assert.match(gone(0).detail, /^It keeps a log only while the page that sends it is open\. /);
+});
+
+test("a file that is not the interrupted one says what is needed", () => {
+  assert.match(otherFile(FILE).detail, /needs access\.log with its 99,999,999 bytes/);
 });

@@ -24,6 +24,7 @@ const CHOSEN: View = {
   filters: [ONLY_FILTER, "status >= 500 || size(path) > 9"],
   comparison: { kind: "range", range: { from: 1_611_193_620, until: 1_611_197_220 } },
   follow: "access.log",
+  log: "5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a",
   more: ["path", "bots"],
 };
 

@@ -32,7 +32,7 @@ async fn follow(server: &Server, name: &str) -> WebSocket {
     let files = next(&mut ws).await.unwrap();
     assert_eq!(
         files,
-        json!({"type": "files", "files": ["access.log"], "uploads": "allowed"})
+        json!({"type": "files", "files": ["access.log"], "uploads": "allowed", "kept_s": 600})
     );
     let follow = json!({"type": "follow", "name": name});
     ws.send(follow.to_string()).await.unwrap();
@@ -115,7 +115,7 @@ async fn followed_log_is_shown_to_nobody_without_a_key() {
     let offer = next(&mut ws).await.unwrap();
     assert_eq!(
         offer,
-        json!({"type": "files", "files": [], "uploads": "key"})
+        json!({"type": "files", "files": [], "uploads": "key", "kept_s": 600})
     );
     ws.send(r#"{"type":"follow","name":"access.log"}"#)
         .await

@@ -160,3 +160,104 @@ async fn session_that_is_unknown_or_over_can_not_be_resumed() {
         assert_eq!(closed.code, 1008);
     }
 }
+
+/// Uploads a log without closing the connection; returns it with the `ready` message.
+async fn uploaded(server: &Server, log: &[u8]) -> (WebSocket, Value) {
+    let mut ws = connect(server.address).await.unwrap();
+    let start = json!({"type": "start", "files": [{"name": "a.log", "size": log.len()}]});
+    ws.send(start.to_string()).await.unwrap();
+    let ready = awaited(&mut ws, "ready").await.unwrap();
+    ws.send_binary(log).await.unwrap();
+    ws.send(r#"{"type":"finish"}"#).await.unwrap();
+    awaited(&mut ws, "snapshot").await.unwrap();
+    (ws, ready)
+}
+
+/// Asks to view an upload; returns the connection after the server's first message.
+async fn view(server: &Server, name: &Value) -> WebSocket {
+    let mut ws = connect(server.address).await.unwrap();
+    assert_eq!(next(&mut ws).await.unwrap()["type"], "files");
+    let view = json!({"type": "view", "name": name});
+    ws.send(view.to_string()).await.unwrap();
+    ws
+}
+
+#[tokio::test]
+async fn upload_is_viewed_by_several_and_after_its_page_was_left() {
+    let server = Server::start();
+    let (log, _) = made_log(1_000);
+    let (mut page, ready) = uploaded(&server, log.as_bytes()).await;
+    let (mut one, mut other) = (
+        view(&server, &ready["view"]).await,
+        view(&server, &ready["view"]).await,
+    );
+    for viewer in [&mut one, &mut other] {
+        let ready = awaited(viewer, "ready").await.unwrap();
+        assert_eq!(ready["files"][0]["size"], log.len());
+        let figures = awaited(viewer, "snapshot").await.unwrap();
+        assert_eq!(figures["summary"]["requests"], 1_000);
+    }
+    // A page that is left closes its connection with 1001.
+    page.close(CloseCode::GOING_AWAY, "").await.unwrap();
+    let query = json!({"type": "query", "seq": 1, "query": {"filters": ["status == 999"]}});
+    one.send(query.to_string()).await.unwrap();
+    let none = awaited(&mut one, "figures").await.unwrap();
+    assert_eq!(none["summary"]["requests"], 0);
+    for mut viewer in [one, other] {
+        viewer.close(CloseCode::NORMAL, "").await.unwrap();
+    }
+
+    let mut late = view(&server, &ready["view"]).await;
+    let figures = awaited(&mut late, "snapshot").await.unwrap();
+    assert_eq!(figures["summary"]["requests"], 1_000);
+    let mut owner = connect(server.address).await.unwrap();
+    let resume = json!({"type": "resume", "id": ready["id"]});
+    owner.send(resume.to_string()).await.unwrap();
+    awaited(&mut owner, "snapshot").await.unwrap();
+    owner.send(r#"{"type":"cancel"}"#).await.unwrap();
+    loop {
+        let told = next(&mut late).await.unwrap();
+        if told["type"] == "error" {
+            assert_eq!(told["code"], "unknown_session");
+            break;
+        }
+    }
+}
+
+#[tokio::test]
+async fn all_names_that_cannot_be_viewed_get_the_same_answer() {
+    let server = Server::start_with(&["--set", "logs.resume_s=0"]);
+    let (log, _) = made_log(10);
+    let (mut page, ready) = uploaded(&server, log.as_bytes()).await;
+    let mut answers = Vec::new();
+    for name in [
+        &ready["id"],
+        &json!("0".repeat(32)),
+        &json!(""),
+        &json!("../a"),
+    ] {
+        let mut ws = view(&server, name).await;
+        answers.push(next(&mut ws).await.unwrap());
+        assert_eq!(ws.close(CloseCode::NORMAL, "").await.unwrap().code, 1008);
+    }
+    page.close(CloseCode::GOING_AWAY, "").await.unwrap();
+    let mut ws = view(&server, &ready["view"]).await;
+    answers.push(next(&mut ws).await.unwrap());
+    assert_eq!(answers[0]["code"], "unknown_session");
+    assert!(
+        answers.iter().all(|answer| *answer == answers[0]),
+        "{answers:?}"
+    );
+}
+
+#[tokio::test]
+async fn upload_has_a_limited_number_of_viewers() {
+    let server = Server::start_with(&["--set", "logs.viewers_max=1"]);
+    let (log, _) = made_log(10);
+    let (_page, ready) = uploaded(&server, log.as_bytes()).await;
+    let mut one = view(&server, &ready["view"]).await;
+    awaited(&mut one, "ready").await.unwrap();
+    let mut more = view(&server, &ready["view"]).await;
+    assert_eq!(next(&mut more).await.unwrap()["code"], "busy");
+    assert_eq!(more.close(CloseCode::NORMAL, "").await.unwrap().code, 1013);
+}

@@ -256,6 +256,10 @@ impl Figures {
         self.names_bytes() + self.store.memory_bytes() + self.lines.memory_bytes()
     }
 
+    pub(super) fn spilled_bytes(&self) -> u64 {
+        self.store.spilled_bytes()
+    }
+
     /// Returns by how many bytes the memory may grow while `log_bytes` bytes of a log are counted.
     pub(super) fn growth_bytes_max(&self, log_bytes: usize) -> usize {
         /// The growth of a timeline in one step, and the initial capacity of lists.

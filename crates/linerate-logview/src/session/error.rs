@@ -146,8 +146,12 @@ pub enum SessionError {
     /// A text message is not a JSON message of the protocol.
     #[error("A text message is not part of the upload protocol.")]
     UnknownMessage,
-    /// The session to resume does not exist: it never did, or it has expired.
-    #[error("The upload cannot be resumed: the server no longer knows it. Start it again.")]
+    /// The upload to resume or to view does not exist: it never did, or it has expired. All such
+    /// names have the same error, so that it reveals nothing about the uploads of others.
+    #[error(
+        "The server does not have an upload of this name. Uploads are discarded some time after \
+         the last page that shows them was closed."
+    )]
     UnknownSession,
     /// The client sent more than the window allows without waiting for acknowledgements.
     #[error(

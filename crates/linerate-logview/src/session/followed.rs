@@ -1,12 +1,6 @@
-//! A log that the server reads itself, and the clients that view its figures.
+//! A log that the server reads itself.
 
-use std::time::Duration;
-
-use super::{
-    ANSWER_WORK_BYTES, Limits, Outcome, SessionError, SessionId,
-    message::{ClientMessage, ServerMessage},
-    question::{Question, Questions},
-};
+use super::{Limits, message::ServerMessage};
 use crate::{
     aggregate::Aggregator,
     decode::DecodeError,
@@ -79,6 +73,15 @@ impl Followed {
         if was_skipping { Ok(()) } else { decoded }
     }
 
+    /// Returns how many bytes of the files were read.
+    pub(super) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    pub(super) fn log(&self) -> &Aggregator {
+        &self.log
+    }
+
     /// Returns how many bytes of heap the log holds, within a few KiB.
     pub fn memory_bytes(&self) -> usize {
         self.log.memory_bytes() + self.input.memory_bytes_max()
@@ -99,110 +102,5 @@ pub(super) fn count(log: &mut Aggregator, event: LogEvent<'_>) {
     match event {
         LogEvent::Bytes(bytes) => log.handle_input(bytes),
         LogEvent::Format(format) => log.set_format(format.clone()),
-    }
-}
-
-/// A client that views a log that the server reads: handles its questions and returns the answers.
-///
-/// Snapshots are the same for all viewers, so the caller sends them, using [`Followed::snapshot`].
-#[derive(Debug)]
-pub struct Viewer {
-    limits: Limits,
-    /// The identifier for the `ready` message, until that was polled.
-    ready: Option<SessionId>,
-    questions: Questions,
-    end: Option<(Outcome, Option<String>)>,
-}
-
-impl Viewer {
-    /// Creates a viewer. Its identifier cannot be resumed: a client that reconnects follows again.
-    pub fn new(limits: Limits, id: SessionId) -> Self {
-        Self {
-            limits,
-            ready: Some(id),
-            questions: Questions::default(),
-            end: None,
-        }
-    }
-
-    /// Handles a text message.
-    pub fn handle_text(&mut self, text: &str) {
-        if self.end.is_some() {
-            return;
-        }
-        if let Err(error) = self.try_handle_text(text) {
-            self.fail(error);
-        }
-    }
-
-    /// Ends the session with an error, because a viewer has no file to send.
-    pub fn handle_binary(&mut self) {
-        if self.end.is_none() {
-            self.fail(SessionError::NotStarted);
-        }
-    }
-
-    /// Returns the next reply, built from the current figures, or `None` if none is due.
-    pub fn poll_reply(&mut self, log: &Followed) -> Option<String> {
-        if let Some(id) = self.ready.take() {
-            let ready = ServerMessage::Ready {
-                id: id.to_string(),
-                window_bytes: 0,
-                bytes: log.bytes,
-            };
-            return Some(ready.to_json());
-        }
-        match &mut self.end {
-            Some((_, last_reply)) => last_reply.take(),
-            None => {
-                // Because the log changes, a question is answered at once. What is kept is little.
-                while !self.questions.is_empty() {
-                    let answer = self.questions.poll_answer(&log.log, Duration::ZERO);
-                    if answer.is_some() {
-                        return answer;
-                    }
-                }
-                None
-            }
-        }
-    }
-
-    /// Returns how many bytes of heap it may take to build the replies that are due.
-    pub fn reply_bytes_max(&self) -> usize {
-        match self.questions.is_empty() {
-            true => 0,
-            false => ANSWER_WORK_BYTES,
-        }
-    }
-
-    /// Returns how the session ended, or `None` while it lasts.
-    pub fn outcome(&self) -> Option<&Outcome> {
-        self.end.as_ref().map(|(outcome, _)| outcome)
-    }
-
-    fn try_handle_text(&mut self, text: &str) -> Result<(), SessionError> {
-        match ClientMessage::parse(text, &self.limits)? {
-            ClientMessage::Cancel => {
-                self.end = Some((Outcome::Cancelled, None));
-                Ok(())
-            }
-            ClientMessage::Drop { seq } => {
-                self.questions.drop(seq);
-                Ok(())
-            }
-            ClientMessage::Query { seq, query } => {
-                self.questions.push(Question::Figures { seq, query })
-            }
-            ClientMessage::Rows(wanted) => self.questions.push(Question::Rows(wanted)),
-            ClientMessage::Finish | ClientMessage::Stop => Err(SessionError::NotStarted),
-            ClientMessage::Follow { .. }
-            | ClientMessage::Resume { .. }
-            | ClientMessage::Start(_) => Err(SessionError::SecondStart),
-        }
-    }
-
-    fn fail(&mut self, error: SessionError) {
-        let reply = error.to_json();
-        self.end = Some((Outcome::Failed(error), Some(reply)));
     }
 }

@@ -21,6 +21,7 @@ pub(super) enum ClientMessage {
     Rows(RowsRequest),
     Start(StartRequest),
     Stop,
+    View { name: String },
 }
 
 /// The lines that a client requests.
@@ -48,7 +49,7 @@ pub(super) struct StartRequest {
 }
 
 /// One file.
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 pub(super) struct File {
     pub(super) name: String,
     /// Its size in bytes, or `None` (`null`) if the client cannot know it.
@@ -96,11 +97,18 @@ pub(super) enum ServerMessage {
     Files {
         files: Vec<String>,
         uploads: Uploads,
+        kept_s: u64,
     },
     Ready {
         id: String,
         window_bytes: u64,
         bytes: u64,
+        /// The name by which others view the upload.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        view: Option<String>,
+        /// The files of an upload that was announced on another connection.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        files: Option<Vec<File>>,
     },
     Refused {
         seq: u64,
@@ -253,6 +261,8 @@ mod tests {
             r#"{"type":"start","files":[{"name":null,"size":1}]}"#,
             r#"{"type":"Start","files":[]}"#,
             r#"{"type":"resume"}"#,
+            r#"{"type":"view"}"#,
+            r#"{"type":"view","name":7}"#,
             r#"{"type":"query"}"#,
             r#"{"type":"finish"}{"type":"finish"}"#,
         ] {

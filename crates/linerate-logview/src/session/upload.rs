@@ -171,6 +171,11 @@ impl Upload {
         input + self.log.growth_bytes_max(work)
     }
 
+    /// Returns the files as the client announced them.
+    pub(super) fn files(&self) -> &[message::File] {
+        &self.files
+    }
+
     pub(super) fn log(&self) -> &Aggregator {
         &self.log
     }

@@ -181,6 +181,12 @@ fn take_frame(arrived: &mut Vec<u8>) -> Option<(u8, Vec<u8>)> {
 
 /// Returns some 3 MB that decompress to 4 MiB of random lines, repeated.
 fn rows() -> Result<Vec<u8>> {
+    // The window is large enough to refer to the previous copy of the lines.
+    compress(random_lines()?.as_bytes(), ROWS_TIMES, 23)
+}
+
+/// Returns 4 MiB of random lines.
+pub(super) fn random_lines() -> Result<String> {
     let mut random = SmallRng::seed_from_u64(16);
     let mut lines = String::with_capacity(ROWS_BYTES + 512);
     while lines.len() < ROWS_BYTES {
@@ -195,8 +201,7 @@ fn rows() -> Result<Vec<u8>> {
             words[6..].concat(),
         )?;
     }
-    // The window is large enough to refer to the previous copy of the lines.
-    compress(lines.as_bytes(), ROWS_TIMES, 23)
+    Ok(lines)
 }
 
 /// Returns random letters and digits, which hardly compress.

@@ -28,6 +28,13 @@ const ONE_UPLOAD: u64 = (256 + 40 + 80) << 20;
 /// The maximum memory of an upload's columns, in bytes.
 const COLUMNS: u64 = 40 << 20;
 
+/// The number of clients that view an upload at a time, fewer than `logs.viewers_max`.
+const VIEWERS: usize = 24;
+
+/// The maximum memory of a viewer that does not read, in bytes: an answer of 1,000 lines that is
+/// sent, and its connection.
+const ONE_VIEWER: u64 = 1 << 20;
+
 /// How much more memory than before may be in use after the last client, in bytes.
 const BACK_TO: u64 = 32 << 20;
 
@@ -109,13 +116,30 @@ pub(super) fn rows() -> Vec<Row> {
                 ended_min: 2,
             },
         ),
+        row(
+            "upload-viewers",
+            Plan {
+                abuse: Abuse::Viewers,
+                peers: VIEWERS,
+                let_in: 2,
+                words: "24 viewers of one upload ask for its lines and read nothing; names of uploads are guessed",
+                memory_growth_max: VIEWERS as u64 * ONE_VIEWER + CONSTANT,
+                ends: &["unknown_session 1008"],
+                ended_min: 10,
+            },
+        ),
     ]
 }
 
 fn run(plan: &Plan, effort: &Effort) -> Result<Outcome> {
     let server = ServerProcess::start_sharing(
         &effort.linerate,
-        &["--set", "server.trusted_proxies=127.0.0.1/32"],
+        &[
+            "--set",
+            "server.trusted_proxies=127.0.0.1/32",
+            "--set",
+            "logs.resume_s=7",
+        ],
     )?;
     let mut attackers = attack::start(plan.abuse, server.address, plan.peers)?;
     let mut live = LiveClients::open(server.target())?;

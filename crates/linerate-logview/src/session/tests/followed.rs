@@ -1,9 +1,11 @@
 //! Logs that the server reads, and the clients that view them.
 
+use std::time::Duration;
+
 use serde_json::Value;
 
 use super::flow::{LINE, gzip};
-use crate::session::{Followed, Limits, Outcome, SessionError, SessionId, Viewer};
+use crate::session::{Followed, Limits, Outcome, SessionError, SessionId, Viewed, Viewer};
 
 const JSON: &[u8] = br#"{"ts":1611280025,"status":200,"request":{"method":"GET","uri":"/a"}}"#;
 
@@ -16,20 +18,24 @@ fn summary(log: &Followed) -> Value {
     snapshot["summary"].take()
 }
 
+fn polled(viewer: &mut Viewer, log: &Followed) -> Option<String> {
+    viewer.poll_reply(Viewed::Followed(log), Duration::ZERO)
+}
+
 /// Creates a viewer that has already received `ready`.
 fn viewer(log: &Followed) -> Viewer {
     let mut viewer = Viewer::new(Limits::default(), SessionId::from_bytes([0x5A; 16]));
-    let ready: Value = serde_json::from_str(&viewer.poll_reply(log).unwrap()).unwrap();
+    let ready: Value = serde_json::from_str(&polled(&mut viewer, log).unwrap()).unwrap();
     assert_eq!(
         (&ready["type"], &ready["window_bytes"]),
         (&"ready".into(), &0.into())
     );
-    assert_eq!(viewer.poll_reply(log), None);
+    assert_eq!(polled(&mut viewer, log), None);
     viewer
 }
 
 fn reply(viewer: &mut Viewer, log: &Followed) -> Value {
-    serde_json::from_str(&viewer.poll_reply(log).unwrap()).unwrap()
+    serde_json::from_str(&polled(viewer, log).unwrap()).unwrap()
 }
 
 #[test]
@@ -101,7 +107,7 @@ fn viewer_may_query_and_leave() {
     assert_eq!(viewer.outcome(), None);
     viewer.handle_text(r#"{"type":"cancel"}"#);
     assert_eq!(viewer.outcome(), Some(&Outcome::Cancelled));
-    assert_eq!(viewer.poll_reply(&log), None);
+    assert_eq!(polled(&mut viewer, &log), None);
 }
 
 #[test]
