@@ -7,7 +7,9 @@ import { ChannelsPanel } from "./channels.js";
 import { ConnectionsPanel } from "./connections.js";
 import { NodesPanel } from "./nodes.js";
 import { ask } from "./question.js";
+import { SettingsPanel } from "./settings.js";
 import { Tail } from "./tail.js";
+import { Timelines } from "./timelines.js";
 import { showTotals } from "./totals.js";
 import type { BrokerLink, Done, Nodes, Overview } from "./views.js";
 
@@ -15,6 +17,8 @@ import type { BrokerLink, Done, Nodes, Overview } from "./views.js";
 const REFRESH_MS = 1_000;
 /** Tables and the broker are requested less often than the totals: only every nth time. */
 const SLOWLY = 2;
+/** The configuration changes only when it is reloaded. */
+const RARELY = 30;
 
 const api = new AdminApi();
 const tail = new Tail(api);
@@ -26,6 +30,8 @@ const channels = new ChannelsPanel(api, (channel) => {
   element("tail-stop").focus();
 });
 const nodes = new NodesPanel();
+const timelines = new Timelines(api);
+const settings = new SettingsPanel(api);
 let rounds = 0;
 /** Counts runs of the loop: a run that sees another number than its own has been replaced. */
 let run = 0;
@@ -84,6 +90,7 @@ async function refreshOnce(): Promise<void> {
   }
   const overview = await api.get<Overview>("overview");
   showTotals(overview);
+  await timelines.refresh(overview.node.id);
   if (rounds % SLOWLY === 0) {
     const [broker, known] = await Promise.all([
       api.get<BrokerLink>("broker"),
@@ -91,8 +98,11 @@ async function refreshOnce(): Promise<void> {
       connections.refresh(),
       channels.refresh(),
     ]);
-    showBroker(broker, Date.now());
+    showBroker(broker);
     nodes.show(known);
+  }
+  if (rounds % RARELY === 0) {
+    await settings.refresh();
   }
   rounds += 1;
 }

@@ -1,12 +1,9 @@
-// The link to the broker, and its history.
+// The link to the broker, and its latest changes.
 
 import { counted, humanDuration, utcClock, utcDay } from "../shared/format.js";
 import { create, element, setText } from "../shared/page.js";
-import { timelineOf } from "./timeline.js";
 import type { BrokerLink, Change } from "./views.js";
 
-/** What the bar shows. */
-const SHOWN_MS = 3_600_000;
 const CHANGES_SHOWN = 20;
 
 const REASONS: Record<string, string> = {
@@ -16,43 +13,22 @@ const REASONS: Record<string, string> = {
   stream_reset: "the stream was reset",
 };
 
-export function showBroker(view: BrokerLink, nowMs: number): void {
+export function showBroker(view: BrokerLink): void {
   const isUp = view.link === "up";
   const trip =
     view.round_trip_ms === null ? "" : `, ${view.round_trip_ms.toFixed(1)} ms round trip`;
   const state = element("broker-state");
   state.dataset["link"] = view.link;
-  setText(state, isUp ? `${view.broker}: up${trip}` : `${view.broker}: deaf, nothing arrives`);
+  setText(
+    state,
+    isUp ? `${view.broker}: up${trip}` : `${view.broker}: unreachable, nothing arrives`,
+  );
   const gaps = view.gaps === 0 ? "no gaps" : counted(view.gaps, "gap");
   const time = view.gaps === 0 ? "" : `, ${durationText(view.gap_time_ms)} in total`;
   setText(element("broker-gaps"), `${gaps} since the start${time}`);
-  showBar(view, nowMs);
   const rows = view.timeline.slice(0, CHANGES_SHOWN).map(changeRow);
   const none = create("li", "note", "The link has not changed since the start.");
   element("broker-changes").replaceChildren(...(rows.length === 0 ? [none] : rows));
-}
-
-function showBar(view: BrokerLink, nowMs: number): void {
-  const { spans, marks } = timelineOf(view.timeline, view.link, nowMs - SHOWN_MS, nowMs);
-  const pieces = spans.map(({ state, from, to }) => {
-    const piece = create("span", `bar-span bar-${state}`);
-    piece.style.left = percent(from);
-    piece.style.width = percent(to - from);
-    return piece;
-  });
-  const gaps = marks.map(({ at, change }) => {
-    const mark = create("span", "bar-gap");
-    mark.style.left = percent(at);
-    mark.title = describe(change);
-    return mark;
-  });
-  const bar = element("broker-bar");
-  bar.replaceChildren(...pieces, ...gaps);
-  const deaf = spans.filter(({ state }) => state === "deaf").length;
-  bar.setAttribute(
-    "aria-label",
-    `The last hour: deaf ${deaf === 1 ? "once" : `${deaf} times`}, ${counted(marks.length, "gap")}`,
-  );
 }
 
 function changeRow(change: Change): HTMLElement {
@@ -71,7 +47,7 @@ function describe(change: Change): string {
     return "up: publications arrive";
   }
   if (change.change === "deaf") {
-    return "deaf: nothing arrives";
+    return "unreachable: nothing arrives";
   }
   const where = change.channels === null ? "all channels" : counted(change.channels, "channel");
   const why = REASONS[change.reason] ?? change.reason;
@@ -80,8 +56,4 @@ function describe(change: Change): string {
 
 function durationText(ms: number): string {
   return ms < 10_000 ? `${(ms / 1_000).toFixed(1)} s` : humanDuration(ms / 1_000);
-}
-
-function percent(share: number): string {
-  return `${(100 * share).toFixed(3)}%`;
 }

@@ -27,6 +27,35 @@ export interface Overview {
   conflated: number;
 }
 
+export interface SeriesView {
+  step_s: number;
+  at_ms: number[];
+  publications_per_s: number[];
+  publication_bytes_per_s: number[];
+  deliveries_per_s: number[];
+  delivery_bytes_per_s: number[];
+  delay_p99_ms: (number | null)[];
+  dropped: number[];
+  gaps: number[];
+  deaf_s: number[];
+  clients: number[];
+  memory_bytes: number[];
+  resident_bytes: number[];
+}
+
+export interface Setting {
+  key: string;
+  value: string;
+  resolved: string | null;
+  default: string | null;
+  is_changed: boolean;
+  source: string;
+}
+
+export interface Settings {
+  settings: Setting[];
+}
+
 export interface Nodes {
   nodes: Node[];
 }

@@ -13,7 +13,7 @@ import {
 import type { RequestsChart } from "./requests-chart.js";
 import { layersOf } from "./stacking.js";
 import type { Summary } from "./summary.js";
-import { timeLabels } from "./time-axis.js";
+import { timeLabels } from "../shared/time-axis.js";
 import type { View } from "./view.js";
 
 /** The data that can be saved. */

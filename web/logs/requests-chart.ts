@@ -22,7 +22,7 @@ import {
   stack,
 } from "./stacking.js";
 import type { Summary, Timeline } from "./summary.js";
-import { timeLabels } from "./time-axis.js";
+import { timeLabels } from "../shared/time-axis.js";
 import { TimeSpan } from "./time-span.js";
 
 const HEIGHT = 340;

@@ -4,6 +4,7 @@ import { Client, type Publication, type Subscription } from "../client/src/liner
 import { utcClock } from "../shared/format.js";
 import { create, element, setText } from "../shared/page.js";
 import { codeFor, publishCommandFor } from "./channel-code.js";
+import { savedToken } from "./token.js";
 
 /** Number of messages kept on the page. */
 const MESSAGES_MAX = 6;
@@ -65,7 +66,8 @@ export class ChannelBox {
 
   #open(): Client {
     if (this.#client === undefined) {
-      const client = new Client("", { name: "demo" });
+      const token = savedToken();
+      const client = new Client("", { name: "demo", ...(token !== undefined && { token }) });
       client.on("connecting", ({ reason, retryInMs }) => {
         setText(this.#state, retryInMs === 0 ? "connecting …" : `${reason}, reconnecting …`);
       });

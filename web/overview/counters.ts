@@ -1,6 +1,6 @@
 // The live counters that the server pushes over /counters once a second.
 
-import { grouped, humanBytes, humanDuration, megabytesPerSecond } from "../shared/format.js";
+import { grouped, humanBytes, humanDuration } from "../shared/format.js";
 import { element, setFigure, setText } from "../shared/page.js";
 
 const FIELDS = [
@@ -19,7 +19,13 @@ const RATES = ["messages_received", "messages_sent", "bytes_received", "bytes_se
 
 type Field = (typeof FIELDS)[number];
 
-export type Counters = Record<Field, number> & { version: string };
+export type Counters = Record<Field, number> & {
+  version: string;
+  /** The name of the broker. */
+  broker: string;
+  /** True if nothing arrives from it. */
+  is_deaf: boolean;
+};
 
 /** Parses one push of the server; returns null if it is invalid. */
 export function parseCounters(text: string): Counters | null {
@@ -34,7 +40,11 @@ export function parseCounters(text: string): Counters | null {
   }
   const fields = value as Record<string, unknown>;
   const complete = FIELDS.every((name) => typeof fields[name] === "number");
-  return complete && typeof fields["version"] === "string" ? (value as Counters) : null;
+  const described =
+    typeof fields["version"] === "string" &&
+    typeof fields["broker"] === "string" &&
+    typeof fields["is_deaf"] === "boolean";
+  return complete && described ? (value as Counters) : null;
 }
 
 /** Returns how much `field` grew per second between two pushes; 0 if the server restarted. */
@@ -85,10 +95,8 @@ export class CounterBoard {
     const seconds = (atMs - last.atMs) / 1_000;
     for (const name of RATES) {
       const rate = perSecond(last.counters, counters, name, seconds);
-      const text = name.startsWith("bytes")
-        ? megabytesPerSecond(rate)
-        : `${grouped(rate)} per second`;
-      setText(element(`${name}_rate`), text);
+      const amount = name.startsWith("bytes") ? humanBytes(rate) : grouped(rate);
+      setText(element(`${name}_rate`), `${amount} per second`);
     }
   }
 }

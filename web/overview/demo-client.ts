@@ -10,6 +10,7 @@ import { grouped, milliseconds } from "../shared/format.js";
 import { create, element, setFigure, setText } from "../shared/page.js";
 import { describe, latencyOf } from "./demo-message.js";
 import { DemoWindow } from "./demo-window.js";
+import { savedToken } from "./token.js";
 
 /** Number of messages kept on a card. */
 const MESSAGES_MAX = 5;
@@ -93,7 +94,12 @@ export class DemoClient {
         remember(this);
       }
     }
-    const client = new Client("", { name: "demo", environment: { WebSocket: CuttableSocket } });
+    const token = savedToken();
+    const client = new Client("", {
+      name: "demo",
+      environment: { WebSocket: CuttableSocket },
+      ...(token !== undefined && { token }),
+    });
     client.on("connected", () => this.#showState());
     client.on("connecting", ({ reason, retryInMs }) => {
       const again =

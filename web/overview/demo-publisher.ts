@@ -4,6 +4,7 @@ import { Client } from "../client/src/linerate.js";
 import { grouped } from "../shared/format.js";
 import { element, setFigure, setText } from "../shared/page.js";
 import { demoMessage } from "./demo-message.js";
+import { askForToken, savedToken } from "./token.js";
 
 /** How often due automatic publications are sent. */
 const TICK_MS = 20;
@@ -28,7 +29,8 @@ export class DemoPublisher {
   /** `page` names this page in what it publishes. */
   constructor(page: string) {
     this.#page = page;
-    this.#client = new Client("", { name: "demo" });
+    const token = savedToken();
+    this.#client = new Client("", { name: "demo", ...(token !== undefined && { token }) });
     this.#client.on("connecting", ({ reason, retryInMs }) => {
       setText(this.#state, retryInMs === 0 ? "connecting …" : `${reason}, reconnecting …`);
       if (retryInMs > 0) {
@@ -41,10 +43,7 @@ export class DemoPublisher {
     });
     this.#client.on("disconnected", ({ code, reason }) => {
       setText(this.#state, "disconnected");
-      setText(
-        this.#trouble,
-        `This server does not allow the demo to connect: ${reason} (${code}). It does if no keys are configured.`,
-      );
+      askForToken(`${reason} (${code})`);
     });
     this.#client.connect();
     setInterval(() => this.#tick(), TICK_MS);
@@ -68,6 +67,7 @@ export class DemoPublisher {
       const message = demoMessage(this.#n, this.#page, performance.now(), text);
       await this.#client.publish(this.#channel, message);
       this.#published += 1;
+      setText(this.#trouble, "");
       this.#show();
     } catch (error) {
       if (this.#client.state === "connected" || text !== undefined) {

@@ -34,7 +34,11 @@ export class Demo {
   readonly #filter = element("demo-filter") as HTMLInputElement;
   #sampledAtMs = performance.now();
 
-  constructor() {
+  readonly #isOutage: () => boolean;
+
+  /** `isOutage` returns whether the broker is unreachable. */
+  constructor(isOutage: () => boolean) {
+    this.#isOutage = isOutage;
     const into = element("demo-clients");
     this.#clients = CLIENTS.map(
       (name, i) => new DemoClient(into, name, `swatch-line-${i + 1}`, this.#page),
@@ -83,7 +87,7 @@ export class Demo {
     const samples = this.#clients.map(({ window }) => window.take(seconds));
     for (const { chart, now, figure } of this.#charts) {
       const values = samples.map(figure);
-      chart.push(values);
+      chart.push(values, this.#isOutage());
       const texts = values.map((value) => (value === null ? "–" : value.toFixed(1)));
       setFigure(now, texts.join(" · "), Math.max(...values.map((value) => value ?? 0)));
     }

@@ -1,71 +1,84 @@
-// A chart of the last minute: a line for each client.
+// A chart of the last minute: a line for each client. Until a minute has passed, it shows the time
+// since the page was opened, so that it is never almost empty.
 
 import uPlot from "uplot";
+import {
+  axisStyle,
+  cssColour,
+  gridStyle,
+  keepFitting,
+  type Shade,
+  shading,
+} from "../shared/chart.js";
 import { element } from "../shared/page.js";
 
 /** Number of samples shown, one per second. */
 const SAMPLES = 60;
+/** The shortest time shown. */
+const SAMPLES_MIN = 5;
 const HEIGHT = 150;
 /** The minimum upper end of the scale. */
 const TOP_MIN = 1;
 
 export class LineChart {
-  readonly #frame: HTMLElement;
   readonly #plot: uPlot;
   readonly #lines: (number | null)[][];
+  readonly #outages: boolean[] = [];
   readonly #times = Array.from({ length: SAMPLES }, (_, i) => i - SAMPLES + 1);
 
   /** Draws into the element marked `id`; `colours` are names of CSS properties, one per line. */
   constructor(id: string, colours: readonly string[]) {
-    this.#frame = element(id);
+    const frame = element(id);
     this.#lines = colours.map(() => this.#times.map(() => null));
-    this.#plot = new uPlot(this.#options(colours), [this.#times, ...this.#lines], this.#frame);
-    new ResizeObserver(() => this.#fit()).observe(this.#frame);
-    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
-      this.#plot.redraw(false, true);
-    });
+    const options = this.#options(colours, frame.clientWidth || 300);
+    this.#plot = new uPlot(options, [this.#times, ...this.#lines], frame);
+    keepFitting(this.#plot, frame);
   }
 
-  /** Appends one sample to each line. */
-  push(values: readonly (number | null)[]): void {
+  /** Appends one sample to each line; `isOutage` if the broker was unreachable. */
+  push(values: readonly (number | null)[], isOutage: boolean): void {
     this.#lines.forEach((line, i) => {
       line.shift();
       line.push(values[i] ?? null);
     });
+    this.#outages.push(isOutage);
+    this.#outages.splice(0, this.#outages.length - SAMPLES);
     this.#plot.setData([this.#times, ...this.#lines]);
   }
 
-  #options(colours: readonly string[]): uPlot.Options {
-    const muted = () => cssColour("--ink-soft");
-    const font = `12px ${getComputedStyle(document.body).fontFamily}`;
+  /** The age of the oldest sample shown, in seconds. */
+  get #age(): number {
+    return Math.min(SAMPLES, Math.max(SAMPLES_MIN, this.#outages.length)) - 1;
+  }
+
+  #shades(): Shade[] {
+    const last = this.#outages.length - 1;
+    return this.#outages.flatMap((isOutage, i) =>
+      isOutage ? { from: i - last - 0.5, to: i - last + 0.5 } : [],
+    );
+  }
+
+  #options(colours: readonly string[], width: number): uPlot.Options {
     return {
-      width: this.#frame.clientWidth || 300,
+      width,
       height: HEIGHT,
       padding: [8, 8, 0, 0],
       legend: { show: false },
       cursor: { show: false },
+      plugins: [shading(() => this.#shades())],
       scales: {
-        x: { time: false, range: () => [1 - SAMPLES, 0] },
+        x: { time: false, range: () => [-this.#age, 0] },
         y: { range: (_plot, _min, max) => [0, Math.max(TOP_MIN, (max ?? 0) * 1.15)] },
       },
       axes: [
         {
-          stroke: muted,
-          font,
+          ...axisStyle(),
           size: 26,
           grid: { show: false },
-          ticks: { show: false },
-          splits: () => [1 - SAMPLES, -30, 0],
-          values: () => ["", "30 s ago", ""],
+          splits: () => [-Math.round(this.#age / 2)],
+          values: (_plot, splits) => splits.map((at) => `${-at} s ago`),
         },
-        {
-          stroke: muted,
-          font,
-          size: 44,
-          space: 36,
-          grid: { stroke: () => cssColour("--line"), width: 1 },
-          ticks: { show: false },
-        },
+        { ...axisStyle(), size: 44, space: 36, grid: gridStyle() },
       ],
       series: [
         {},
@@ -77,15 +90,4 @@ export class LineChart {
       ],
     };
   }
-
-  #fit(): void {
-    const width = this.#frame.clientWidth;
-    if (width > 0) {
-      this.#plot.setSize({ width, height: HEIGHT });
-    }
-  }
-}
-
-function cssColour(name: string): string {
-  return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 }

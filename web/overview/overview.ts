@@ -2,12 +2,15 @@
 
 import { LiveSocket, type LiveState } from "../shared/live-socket.js";
 import { element, setText } from "../shared/page.js";
+import { BrokerState } from "./broker-state.js";
 import { ChannelBox } from "./channel-box.js";
 import { CounterBoard, parseCounters } from "./counters.js";
 import { Demo } from "./demo.js";
 import { EchoBox } from "./echo-box.js";
+import { connectTokenForm } from "./token.js";
 
 const board = new CounterBoard();
+const broker = new BrokerState();
 const status = element("live-state");
 let countdown: ReturnType<typeof setInterval> | undefined;
 
@@ -16,13 +19,15 @@ const socket = new LiveSocket("/counters", {
     const counters = parseCounters(text);
     if (counters !== null) {
       board.show(counters, performance.now());
+      broker.show(counters.broker, counters.is_deaf, Date.now());
       showLive();
     }
   },
   state: showState,
 });
 element("retry-now").addEventListener("click", () => socket.retryNow());
-new Demo();
+connectTokenForm();
+new Demo(() => broker.isOut);
 new ChannelBox();
 new EchoBox();
 

@@ -3,12 +3,14 @@
 //! Each request carries the admin key, as `Authorization: Bearer KEY` or `X-Admin-Key: KEY`. If no
 //! key is configured, only peers on the same machine have access, and only if the server is open.
 //! Replies are JSON, each a type in [`view`]. Times are in milliseconds since 1970; rates are per
-//! second, averaged over the last two or three seconds. Errors are reported as a status and
+//! second, and averaged over the last few seconds unless stated otherwise. Errors are reported as a status and
 //! `{"error":{"code":…,"message":"…"}}`.
 //!
 //! | request | reply |
 //! | --- | --- |
 //! | `GET overview` | [`view::Overview`]: totals and rates of this node; cheap to poll |
+//! | `GET series?step=second\|minute&after=0` | [`view::Series`]: the last hour or day of this node, from `after` on; at most 3,600 points, which take less than 512 KiB |
+//! | `GET settings` | [`view::Settings`]: the configuration of this node, without secrets |
 //! | `GET nodes` | [`view::Nodes`]: all known nodes |
 //! | `GET connections?sort=lag\|pending\|age&limit=50&user=&channel=&client=` | [`view::Connections`] |
 //! | `GET channels?sort=rate\|bytes\|subscribers&limit=50&contains=` | [`view::Channels`] |
@@ -32,6 +34,8 @@ mod channels;
 mod connections;
 mod link;
 mod rates;
+mod series;
+mod settings;
 mod tail;
 pub(crate) mod view;
 
@@ -46,7 +50,6 @@ use http::{StatusCode, request::Parts};
 use linerate_broker::Publish;
 use linerate_hub::ChannelName;
 use serde::de::DeserializeOwned;
-use tokio::time::Instant;
 
 use crate::{
     api::{Refusal, gate::KeyedApi, read},
@@ -57,6 +60,7 @@ use crate::{
     session::SessionEnvironment,
 };
 use rates::Rates;
+use series::Series;
 pub(crate) use tail::TailEncoding;
 
 /// State of the admin API, shared by all workers of a node.
@@ -65,6 +69,7 @@ pub(crate) struct Admin {
     node: Arc<Node>,
     shared: Arc<SessionEnvironment>,
     rates: Rates,
+    series: Arc<Series>,
 }
 
 impl Admin {
@@ -74,7 +79,14 @@ impl Admin {
             node,
             shared,
             rates: Rates::default(),
+            series: Arc::new(Series::new()),
         })
+    }
+
+    /// Records the node's figures until it shuts down.
+    pub(crate) fn start_recording(&self) {
+        let recording = self.series.clone().run(self.node.clone());
+        self.node.spawn(recording);
     }
 
     /// Returns the routes, for the connections of one worker.
@@ -85,6 +97,8 @@ impl Admin {
         };
         Router::new()
             .route("/admin/api/overview", get(overview))
+            .route("/admin/api/series", get(series::show))
+            .route("/admin/api/settings", get(settings::list))
             .route("/admin/api/nodes", get(nodes))
             .route("/admin/api/connections", get(connections::list))
             .route("/admin/api/channels", get(channels::list))
@@ -128,10 +142,9 @@ impl FromRequestParts<AdminState> for Administrator {
 
 async fn overview(_: Administrator, State(state): State<AdminState>) -> Json<view::Overview> {
     let node = &state.admin.node;
-    state.admin.rates.refresh(node, Instant::now()).await;
     let totals = node.tallies.totals().await;
     let is_draining = *node.draining().borrow();
-    let rates = state.admin.rates.node();
+    let rates = state.admin.series.rates();
     Json(view::Overview {
         node: node.status.info(),
         is_draining,

@@ -31,6 +31,7 @@ mod pusher;
 mod secret;
 mod section;
 mod server;
+mod settings;
 mod socketio;
 mod source;
 mod suggest;
@@ -65,6 +66,7 @@ pub(crate) use pusher::{PusherAccess, PusherKind};
 pub use secret::Secret;
 pub use section::Section;
 pub use server::{DrainOptions, ServerOptions, TlsOptions};
+pub(crate) use settings::Setting;
 pub use socketio::{SocketIoOptions, SocketIoRedisOptions};
 pub(crate) use webhook::WebhookScheme;
 pub use webhook::{WebhookEvent, WebhookFormat, WebhookOptions};
@@ -138,6 +140,9 @@ pub struct Config {
     /// The values that are set in the sections of the application.
     #[serde(skip)]
     sections: BTreeMap<&'static str, Value>,
+    /// Every setting and its source, without secrets; empty if this was not loaded.
+    #[serde(skip)]
+    settings: Vec<Setting>,
 }
 
 impl Config {
@@ -199,6 +204,22 @@ impl Config {
     pub fn section<S: Section>(&self) -> Result<S, ConfigError> {
         section::read(self.value_of(S::NAME))
             .map_err(|error| mistakes::describe_in(S::NAME, &error, &[]))
+    }
+
+    /// Returns every setting, its default and its source, without secrets.
+    pub(crate) fn settings(&self) -> &[Setting] {
+        &self.settings
+    }
+
+    /// Returns the value that is in force instead of a configured limit, if that depends on the
+    /// machine or on other limits.
+    pub(crate) fn resolved(&self, key: &str) -> Option<u64> {
+        match key {
+            "compression.total_bytes_max" => Some(self.compression_budget_bytes()),
+            "history.total_bytes_max" => Some(self.history_budget_bytes()),
+            "server.memory_bytes_max" => Some(self.server.memory_budget_bytes()),
+            _ => None,
+        }
     }
 
     /// Returns the values that are set in a section of the application.

@@ -371,6 +371,11 @@ impl Gateway {
         Access::new(self.parts.shared.clone())
     }
 
+    /// Returns the broker of this node.
+    pub fn broker(&self) -> &Arc<dyn Broker> {
+        &self.parts.node.broker
+    }
+
     /// Returns the memory budget of the process.
     pub fn budget(&self) -> &Budget {
         &self.parts.node.budget
@@ -442,6 +447,7 @@ impl Gateway {
             node.spawn_task(reload::renew_certificate(frontend.clone()));
         }
         let admin = Admin::new(node.clone(), shared.clone());
+        admin.start_recording();
         let service = WorkerService {
             parts: parts.clone(),
             admin,

@@ -32,6 +32,7 @@ mod namespaces;
 mod occupancy;
 pub(crate) mod outlet;
 mod overload;
+mod past_traffic;
 mod polling;
 mod polls;
 mod presence;
@@ -445,7 +446,8 @@ impl Node {
         }
     }
 
-    fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+    /// Runs a task on the node's runtime until the node shuts down.
+    pub(crate) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
         let task = self.runtime.spawn(task).abort_handle();
         let mut tasks = self.tasks.lock();
         tasks.push(task);

@@ -33,6 +33,7 @@ use crate::{
     session::SessionEnvironment,
     source::Sources,
 };
+pub(crate) use process::resident_bytes;
 use snapshot::Snapshot;
 
 /// The content type of OpenMetrics.

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { timeLabels } from "../../logs/time-axis.js";
+import { timeLabels } from "../../shared/time-axis.js";
 import { TimeSpan } from "../../logs/time-span.js";
 
 test("the axis estimates the end from the part that was read", () => {

@@ -12,6 +12,8 @@ const COUNTERS: Counters = {
   uploads: 1,
   uptime_seconds: 61,
   version: "0.1.0",
+  broker: "redis",
+  is_deaf: false,
 };
 
 test("a push is parsed", () => {

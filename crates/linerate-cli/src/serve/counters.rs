@@ -6,6 +6,7 @@ use std::{
 };
 
 use linerate::{Counters, Receiver, Result, Sender};
+use linerate_broker::{Broker, LinkState};
 use linerate_uploads::Service;
 use serde::Serialize;
 use tokio::time::{MissedTickBehavior, interval};
@@ -17,15 +18,19 @@ const INTERVAL: Duration = Duration::from_secs(1);
 /// The counters of the server.
 #[derive(Clone, Debug)]
 pub(super) struct CounterPush {
+    pub(super) broker: Arc<dyn Broker>,
     pub(super) counters: Arc<Counters>,
     pub(super) uploads: Service,
     pub(super) started: Instant,
 }
 
-/// One push. `connections`, `uploads` and `uploads_kept` are current values; all other counts are
+/// One push. `broker` is the name of the broker, and `is_deaf` is true while nothing arrives from it.
+/// `connections`, `uploads` and `uploads_kept` are current values; all other counts are
 /// totals since the server started.
 #[derive(Debug, Serialize)]
 struct Push {
+    broker: &'static str,
+    is_deaf: bool,
     connections: u64,
     connections_total: u64,
     messages_received: u64,
@@ -43,6 +48,8 @@ impl CounterPush {
         let counters = &self.counters;
         let (uploads, uploads_kept) = self.uploads.count();
         let push = Push {
+            broker: self.broker.name(),
+            is_deaf: self.broker.link() == LinkState::Deaf,
             connections: counters.connections(),
             connections_total: counters.connections_total(),
             messages_received: counters.messages_received(),

@@ -49,6 +49,7 @@ impl Pages {
         options.counters = Some(counters.clone());
         Self(Arc::new(PageState {
             counters: CounterPush {
+                broker: gateway.broker().clone(),
                 counters,
                 uploads: uploads.clone(),
                 started: Instant::now(),

@@ -66,7 +66,7 @@ pub(super) async fn list(
 
 impl Admin {
     async fn channels(&self, asked: &ChannelQuery) -> view::Channels {
-        self.rates.refresh(&self.node, Instant::now()).await;
+        self.rates.refresh(&self.node, Instant::now());
         let subscribers = self.subscribers().await;
         let traffic = self.node.dispatcher.routes.traffic();
         let matching = traffic.into_iter();

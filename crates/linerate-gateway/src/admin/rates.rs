@@ -1,4 +1,4 @@
-//! Rates per second, computed from two samples of monotonic counters.
+//! Rates of channels per second, computed from two samples of monotonic counters.
 
 use std::{collections::HashMap, time::Duration};
 
@@ -21,24 +21,13 @@ pub(super) struct Rates(Mutex<Samples>);
 #[derive(Debug, Default)]
 struct Samples {
     newest: Option<Sample>,
-    node: NodeRates,
     channels: HashMap<ChannelName, ChannelRates>,
 }
 
 #[derive(Debug)]
 struct Sample {
     at: Instant,
-    node: [u64; 4],
     channels: HashMap<ChannelName, Traffic>,
-}
-
-/// The rates of the node, per second.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct NodeRates {
-    pub(super) publications: f64,
-    pub(super) publication_bytes: f64,
-    pub(super) deliveries: f64,
-    pub(super) delivery_bytes: f64,
 }
 
 /// The rates of a channel, per second.
@@ -50,29 +39,16 @@ pub(super) struct ChannelRates {
 
 impl Rates {
     /// Takes another sample if the newest one is old enough.
-    pub(super) async fn refresh(&self, node: &Node, now: Instant) {
+    pub(super) fn refresh(&self, node: &Node, now: Instant) {
         let newest = self.0.lock().newest.as_ref().map(|sample| sample.at);
         if newest.is_some_and(|at| now < at + FRESH) {
             return;
         }
-        let totals = node.tallies.totals().await;
-        let arrived = node.dispatcher.arrived();
         let sample = Sample {
             at: now,
-            node: [
-                arrived.publications,
-                arrived.bytes,
-                totals.iter().map(|totals| totals.delivered_messages).sum(),
-                totals.iter().map(|totals| totals.delivered_bytes).sum(),
-            ],
             channels: node.dispatcher.routes.traffic().into_iter().collect(),
         };
         self.0.lock().take(sample);
-    }
-
-    /// Returns the rates of the node.
-    pub(super) fn node(&self) -> NodeRates {
-        self.0.lock().node
     }
 
     /// Returns the rates of a channel.
@@ -91,32 +67,20 @@ impl Samples {
         let previous = self.newest.take();
         let previous =
             previous.filter(|previous| previous.at < sample.at && sample.at < previous.at + STALE);
-        (self.node, self.channels) = match &previous {
-            None => Default::default(),
-            Some(previous) => (sample.node_since(previous), sample.channels_since(previous)),
+        self.channels = match &previous {
+            None => HashMap::new(),
+            Some(previous) => sample.channels_since(previous),
         };
         self.newest = Some(sample);
     }
 }
 
 impl Sample {
-    fn node_since(&self, previous: &Self) -> NodeRates {
-        let seconds = (self.at - previous.at).as_secs_f64();
-        // A worker that did not answer in time is missing in a sum, which can then decrease.
-        let rate =
-            |index: usize| self.node[index].saturating_sub(previous.node[index]) as f64 / seconds;
-        NodeRates {
-            publications: rate(0),
-            publication_bytes: rate(1),
-            deliveries: rate(2),
-            delivery_bytes: rate(3),
-        }
-    }
-
     fn channels_since(&self, previous: &Self) -> HashMap<ChannelName, ChannelRates> {
         let seconds = (self.at - previous.at).as_secs_f64();
+        // A channel that is new in this sample may have counters from earlier subscribers.
         let rates = |(channel, now): (&ChannelName, &Traffic)| {
-            let then = previous.channels.get(channel).copied().unwrap_or_default();
+            let then = previous.channels.get(channel).unwrap_or(now);
             let rates = ChannelRates {
                 publications: now.publications.saturating_sub(then.publications) as f64 / seconds,
                 bytes: now.bytes.saturating_sub(then.bytes) as f64 / seconds,
@@ -134,7 +98,7 @@ mod tests {
     use linerate_hub::ChannelName;
     use tokio::time::Instant;
 
-    use super::{NodeRates, STALE, Sample, Samples, Traffic};
+    use super::{STALE, Sample, Samples, Traffic};
 
     fn sample(at: Instant, count: u64) -> Sample {
         let traffic = Traffic {
@@ -143,7 +107,6 @@ mod tests {
         };
         Sample {
             at,
-            node: [count, 10 * count, 2 * count, 20 * count],
             channels: HashMap::from([(ChannelName::new("news").unwrap(), traffic)]),
         }
     }
@@ -152,10 +115,9 @@ mod tests {
     fn rates_are_what_was_added_in_between() {
         let (mut samples, start) = (Samples::default(), Instant::now());
         samples.take(sample(start, 100));
-        assert_eq!(samples.node, NodeRates::default());
+        assert!(samples.channels.is_empty());
         samples.take(sample(start + Duration::from_secs(2), 300));
-        assert_eq!(samples.node.publications, 100.0);
-        assert_eq!(samples.node.delivery_bytes, 2_000.0);
+        assert_eq!(samples.channels["news"].publications, 100.0);
         assert_eq!(samples.channels["news"].bytes, 1_000.0);
     }
 
@@ -164,6 +126,16 @@ mod tests {
         let (mut samples, start) = (Samples::default(), Instant::now());
         samples.take(sample(start, 100));
         samples.take(sample(start + STALE, 300));
-        assert_eq!(samples.node, NodeRates::default());
+        assert!(samples.channels.is_empty());
+    }
+
+    #[test]
+    fn counters_of_earlier_subscribers_are_not_a_rate() {
+        let (mut samples, start) = (Samples::default(), Instant::now());
+        let mut empty = sample(start, 0);
+        empty.channels.clear();
+        samples.take(empty);
+        samples.take(sample(start + Duration::from_secs(1), 300));
+        assert_eq!(samples.channels["news"].publications, 0.0);
     }
 }

@@ -29,10 +29,17 @@ use crate::{
 
 const KEY: &str = "Bearer 0123456789abcdef";
 
+const LOST: Gap = Gap {
+    channels: None,
+    lasted: Duration::from_millis(1_500),
+    reason: GapReason::LinkLost,
+};
+
 struct Rig {
     bus: Arc<Bus>,
     node: Arc<Node>,
     worker: Arc<Worker>,
+    admin: Arc<Admin>,
     routes: Router,
 }
 
@@ -45,8 +52,10 @@ impl Rig {
         let (node, mut workers) = node_on(&bus, 1);
         let worker = workers.remove(0);
         let shared = Arc::new(SessionEnvironment::new(settings));
-        let routes = Admin::new(node.clone(), shared).routes(worker.clone());
+        let admin = Admin::new(node.clone(), shared);
+        let routes = admin.routes(worker.clone());
         Self {
+            admin,
             bus,
             node,
             worker,
@@ -90,11 +99,14 @@ async fn the_page_sees_what_happens_a_second() {
         .await
         .unwrap();
     assert_eq!(rig.get("overview").await["publications_per_s"], 0.0);
+    rig.get("channels").await;
+    rig.admin.series.record(&rig.node).await;
     for number in 0..10 {
         publish(&rig.node, "news", &number.to_string()).await;
     }
     memo.payloads(10).await;
     tokio::time::sleep(Duration::from_millis(1_050)).await;
+    rig.admin.series.record(&rig.node).await;
     let overview = rig.get("overview").await;
     assert!(
         overview["publications_per_s"].as_f64().unwrap() > 1.0,
@@ -117,6 +129,70 @@ async fn the_page_sees_what_happens_a_second() {
     );
     assert_eq!(rig.get("channels?contains=x").await["total"], 0);
     assert_eq!(rig.get("nodes").await["nodes"][0]["name"], "test");
+}
+
+#[tokio::test]
+async fn series_show_what_has_happened_before_the_page_was_opened() {
+    let rig = Rig::new();
+    let (client, memo) = connect(&rig.worker, "ada", "c1");
+    rig.worker
+        .subscribe(client, subscription("news"))
+        .await
+        .unwrap();
+    rig.admin.series.record(&rig.node).await;
+    publish(&rig.node, "news", "hello").await;
+    memo.payloads(1).await;
+    rig.bus.tell(vec![Event::Gap(LOST)]).await;
+    rig.admin.series.record(&rig.node).await;
+    for (step, seconds) in [("second", 1), ("minute", 60)] {
+        let series = rig.get(&format!("series?step={step}")).await;
+        assert_eq!(series["step_s"], seconds);
+        assert!(
+            series["publications_per_s"][0].as_f64().unwrap() > 0.0,
+            "{series}"
+        );
+        assert!(
+            series["deliveries_per_s"][0].as_f64().unwrap() > 0.0,
+            "{series}"
+        );
+        assert!(
+            series["delay_p99_ms"][0].as_f64().unwrap() > 0.0,
+            "{series}"
+        );
+        assert_eq!(series["clients"], json!([1]));
+        assert_eq!(series["gaps"], json!([1]));
+        let columns = series.as_object().unwrap().values();
+        let mut lengths = columns.filter_map(Value::as_array).map(Vec::len);
+        assert!(lengths.all(|length| length == 1), "{series}");
+        let later = series["at_ms"][0].as_u64().unwrap() + 1;
+        let newer = rig.get(&format!("series?step={step}&after={later}")).await;
+        assert_eq!(newer["at_ms"], json!([]));
+    }
+}
+
+#[tokio::test]
+async fn settings_are_shown_with_their_defaults_and_without_secrets() {
+    let view = Rig::new().get("settings").await;
+    assert!(!view.to_string().contains("0123456789abcdef"), "{view}");
+    let settings = view["settings"].as_array().unwrap();
+    let of = |key: &str| settings.iter().find(|it| it["key"] == key).unwrap();
+    let key = of("auth.admin_key");
+    assert_eq!(
+        (&key["value"], &key["is_changed"]),
+        (&json!("(secret)"), &json!(true))
+    );
+    assert_eq!(key["source"], "test.toml, line 2");
+    let limit = of("client.channels_max");
+    assert_eq!(
+        (&limit["is_changed"], &limit["source"]),
+        (&json!(false), &json!("default"))
+    );
+    let memory = of("server.memory_bytes_max");
+    assert_eq!(
+        (&memory["value"], &memory["is_changed"]),
+        (&json!("0"), &json!(false))
+    );
+    assert!(memory["resolved"].as_str().unwrap().len() >= 9, "{memory}");
 }
 
 #[tokio::test]
@@ -154,12 +230,7 @@ async fn the_slowest_connections_come_first() {
 #[tokio::test]
 async fn gaps_and_changes_of_the_link_are_listed() {
     let rig = Rig::new();
-    let gap = Gap {
-        channels: None,
-        lasted: Duration::from_millis(1_500),
-        reason: GapReason::LinkLost,
-    };
-    rig.bus.tell(vec![Event::Gap(gap)]).await;
+    rig.bus.tell(vec![Event::Gap(LOST)]).await;
     let link = rig.get("broker").await;
     assert_eq!((&link["link"], &link["gaps"]), (&json!("deaf"), &json!(1)));
     let entry = &link["timeline"][0];
@@ -212,6 +283,9 @@ async fn what_makes_no_sense_is_refused() {
         "tail",
         "tail?channel=news&rate=101",
         "tail?channel=a%20b",
+        "series",
+        "series?step=hour",
+        "series?step=second&after=-1",
     ] {
         assert_eq!(rig.get(path).await["error"]["code"], 107, "{path}");
     }
@@ -239,6 +313,8 @@ async fn nobody_gets_in_without_the_key() {
         "connections",
         "channels",
         "broker",
+        "series?step=second",
+        "settings",
         "tail?channel=a",
     ] {
         let request = Request::get(format!("/admin/api/{path}")).extension(peer);

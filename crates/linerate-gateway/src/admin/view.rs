@@ -16,19 +16,78 @@ pub(crate) struct Overview {
     /// State of the link to the broker: `up` or `deaf`.
     pub link: LinkState,
     /// Publications per second from the broker.
-    pub publications_per_s: f64,
+    pub publications_per_s: f32,
     /// Bytes per second of their payloads.
-    pub publication_bytes_per_s: f64,
+    pub publication_bytes_per_s: f32,
     /// Messages per second delivered to clients.
-    pub deliveries_per_s: f64,
+    pub deliveries_per_s: f32,
     /// Bytes per second delivered to clients.
-    pub delivery_bytes_per_s: f64,
+    pub delivery_bytes_per_s: f32,
     /// Number of publications queued for the workers.
     pub waiting: usize,
     /// Number of messages that slow clients have missed since the start.
     pub dropped: u64,
     /// Number of messages replaced by newer ones since the start.
     pub conflated: u64,
+}
+
+/// The figures of this node over time: a list for each figure, all of the same length, with one
+/// value per second or minute, oldest first. While the process was suspended, there are none.
+#[derive(Clone, Debug, Default, Serialize)]
+pub(crate) struct Series {
+    /// Length of the intervals in seconds: 1 or 60.
+    pub step_s: u32,
+    /// When each interval began, in milliseconds since 1970; the last minute is not over.
+    pub at_ms: Vec<u64>,
+    /// Publications per second from the broker.
+    pub publications_per_s: Vec<f32>,
+    /// Bytes per second of their payloads.
+    pub publication_bytes_per_s: Vec<f32>,
+    /// Messages per second delivered to clients.
+    pub deliveries_per_s: Vec<f32>,
+    /// Bytes per second delivered to clients.
+    pub delivery_bytes_per_s: Vec<f32>,
+    /// The 99th percentile of the time from the arrival of a publication until its delivery, in
+    /// milliseconds, over all deliveries of the interval; `null` if there were none. It is
+    /// interpolated between the bounds of a histogram, the last of which is 10 s.
+    pub delay_p99_ms: Vec<f32>,
+    /// Number of messages that slow clients have missed.
+    pub dropped: Vec<u32>,
+    /// Number of gaps that the broker reported.
+    pub gaps: Vec<u32>,
+    /// Seconds during which nothing arrived from the broker.
+    pub deaf_s: Vec<f32>,
+    /// Maximum number of clients.
+    pub clients: Vec<u32>,
+    /// Maximum of the memory budget in use, in bytes.
+    pub memory_bytes: Vec<u64>,
+    /// Maximum resident memory of the process, in bytes; 0 if unknown.
+    pub resident_bytes: Vec<u64>,
+}
+
+/// The configuration of the node that replies, without secrets. After a reload, keys that need a
+/// restart have their new values, which are not in force yet.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Settings {
+    /// Every key that has a value, in order.
+    pub settings: Vec<Setting>,
+}
+
+/// A setting.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Setting {
+    /// The path of its key, such as `server.listen` or `namespace[0].name`.
+    pub key: String,
+    /// The value as JSON. Secrets are `(secret)`, and URLs are shortened.
+    pub value: String,
+    /// The value in force, if that depends on the machine or on other keys.
+    pub resolved: Option<String>,
+    /// The default; `null` if the key has none.
+    pub default: Option<String>,
+    /// True if the value was set and differs from the default.
+    pub is_changed: bool,
+    /// Where the value was set: `default`, or a file, an environment variable or a flag.
+    pub source: String,
 }
 
 /// All known nodes.
@@ -92,7 +151,8 @@ pub(crate) struct Channel {
     pub channel: String,
     /// Number of subscribers on this node.
     pub subscribers: u64,
-    /// Number of publications since its first subscriber on this node.
+    /// Number of publications that arrived while it had subscribers on this node. The node keeps the
+    /// counters of the last 1,024 channels that it has left.
     pub publications: u64,
     /// Bytes of their payloads.
     pub bytes: u64,

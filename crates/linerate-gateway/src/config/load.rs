@@ -13,6 +13,7 @@ use super::{
     limits,
     mistakes::{describe, describe_in, locate},
     section::{ReadError, Section, SectionType},
+    settings::{self, Setting},
     source::Layer,
     suggest,
 };
@@ -161,7 +162,7 @@ impl Loader {
         if !config.is_open() {
             return self.checked(config, layers);
         }
-        let open = Layer::of_file("built in".into(), OPEN_TOML.to_owned())?;
+        let open = open_layer()?;
         let mut config = self.assemble(Some(&open), layers)?;
         // Defaults of an open server are dropped where the file has disabled what they require.
         let namespaces = config.namespaces.iter_mut();
@@ -189,18 +190,13 @@ impl Loader {
         let config = self.load()?;
         let layers = self.layers()?;
         let open = match config.is_open() {
-            true => Some(Layer::of_file("built in".into(), OPEN_TOML.to_owned())?),
+            true => Some(open_layer()?),
             false => None,
         };
         let values = merge(open.as_ref(), &layers);
         let mut limits = limits::in_force(&self.default_toml(), values);
         for limit in &mut limits {
-            match limit.key.as_str() {
-                "compression.total_bytes_max" => limit.value = config.compression_budget_bytes(),
-                "history.total_bytes_max" => limit.value = config.history_budget_bytes(),
-                "server.memory_bytes_max" => limit.value = config.server.memory_budget_bytes(),
-                _ => {}
-            }
+            limit.value = config.resolved(&limit.key).unwrap_or(limit.value);
         }
         Ok(limits)
     }
@@ -245,6 +241,7 @@ impl Loader {
     /// Merges the layers and deserializes the result, except for the sections of the application.
     fn assemble(&self, open: Option<&Layer>, layers: &[Layer]) -> Result<Config, ConfigError> {
         let mut table = merge(open, layers);
+        let settings = self.settings(&table, open, layers)?;
         inherit(&mut table);
         let names = self.sections.iter().map(|section| section.name);
         let sections = names.filter_map(|name| Some((name, table.remove(name)?)));
@@ -255,7 +252,28 @@ impl Loader {
                 let more = self.sections.iter().map(|section| section.name);
                 describe(&path, error.inner().message(), more, layers)
             })?;
-        Ok(Config { sections, ..config })
+        Ok(Config {
+            sections,
+            settings,
+            ..config
+        })
+    }
+
+    /// Returns every setting of merged layers, with those of the sections of the application.
+    fn settings(
+        &self,
+        merged: &Table,
+        open: Option<&Layer>,
+        layers: &[Layer],
+    ) -> Result<Vec<Setting>, ConfigError> {
+        let defaults = Layer::of_file("defaults".into(), self.default_toml())?;
+        let Value::Table(defaults) = defaults.values else {
+            return Ok(Vec::new());
+        };
+        let mut values = defaults.clone();
+        layer::overlay(&mut values, merged.clone());
+        let sources: Vec<&Layer> = open.into_iter().chain(layers).collect();
+        Ok(settings::in_force(&values, &defaults, &sources))
     }
 
     /// Rejects values that are out of range or contradict each other.
@@ -282,6 +300,11 @@ impl Loader {
         let located = violations.map(|violation| (locate(&violation.key, layers), violation));
         Err(ConfigError::Values(located.collect()))
     }
+}
+
+/// Returns the defaults of an open server.
+fn open_layer() -> Result<Layer, ConfigError> {
+    Layer::of_file("defaults of an open server".into(), OPEN_TOML.to_owned())
 }
 
 /// Reads a file of limited size.

@@ -67,8 +67,11 @@ fn unknown(name: &str, known: &[&str]) -> String {
 }
 
 /// Returns the source with the highest precedence that sets `key`.
-pub(super) fn locate(key: &str, layers: &[Layer]) -> Source {
-    let from_the_top = layers.iter().rev();
+pub(super) fn locate<'a>(
+    key: &str,
+    layers: impl IntoIterator<Item = &'a Layer, IntoIter: DoubleEndedIterator>,
+) -> Source {
+    let from_the_top = layers.into_iter().rev();
     let mut sources = from_the_top.filter_map(|layer| layer.source_of(key));
     sources.next().unwrap_or(Source::Default)
 }

@@ -6,20 +6,25 @@ use foldhash::fast::RandomState;
 use hashbrown::{HashMap, hash_map::Entry};
 use linerate_hub::{ChannelName, Publication};
 
-use parking_lot::{RwLock, RwLockReadGuard};
+use parking_lot::{Mutex, RwLock, RwLockReadGuard};
+
+use super::past_traffic::PastTraffic;
 
 /// The workers with subscribers, for each channel that has any.
 ///
 /// The table is written when a channel gets its first or loses its last subscriber on a worker, and
 /// read once per burst by the broker's reader.
 #[derive(Debug, Default)]
-pub(crate) struct Routes(RwLock<Table>);
+pub(crate) struct Routes {
+    table: RwLock<Table>,
+    past: Mutex<PastTraffic>,
+}
 
 /// The table behind [`Routes::read`].
 pub(crate) type Table = HashMap<ChannelName, Route, RandomState>;
 
 /// The workers that receive a channel's publications, and counters of these publications.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Route {
     /// The indices of the workers, without duplicates.
     pub(crate) workers: Vec<u16>,
@@ -27,7 +32,7 @@ pub(crate) struct Route {
     bytes: AtomicU64,
 }
 
-/// The publications in a channel since it got its first subscriber on this node.
+/// The publications that arrived in a channel while it had subscribers on this node.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub(crate) struct Traffic {
     /// The number of publications.
@@ -39,13 +44,16 @@ pub(crate) struct Traffic {
 impl Routes {
     /// Locks the table for reading, for the duration of a burst.
     pub(crate) fn read(&self) -> RwLockReadGuard<'_, Table> {
-        self.0.read()
+        self.table.read()
     }
 
     /// Starts sending publications of `channel` to `worker`.
     pub(crate) fn add(&self, channel: &ChannelName, worker: u16) {
-        let mut table = self.0.write();
-        let workers = &mut table.entry(channel.clone()).or_default().workers;
+        let mut table = self.table.write();
+        let route = table
+            .entry(channel.clone())
+            .or_insert_with(|| Route::with(self.past.lock().take(channel)));
+        let workers = &mut route.workers;
         if !workers.contains(&worker) {
             workers.push(worker);
         }
@@ -53,12 +61,13 @@ impl Routes {
 
     /// Stops sending publications of `channel` to `worker`.
     pub(crate) fn remove(&self, channel: &ChannelName, worker: u16) {
-        let mut table = self.0.write();
+        let mut table = self.table.write();
         if let Entry::Occupied(mut entry) = table.entry(channel.clone()) {
             let workers = &mut entry.get_mut().workers;
             workers.retain(|other| *other != worker);
             if workers.is_empty() {
-                entry.remove();
+                let route = entry.remove();
+                self.past.lock().keep(channel.clone(), route.traffic());
             }
         }
     }
@@ -77,6 +86,15 @@ impl Routes {
 }
 
 impl Route {
+    /// Returns a route to no worker, whose counters continue from `traffic`.
+    fn with(traffic: Traffic) -> Self {
+        Self {
+            workers: Vec::new(),
+            publications: traffic.publications.into(),
+            bytes: traffic.bytes.into(),
+        }
+    }
+
     /// Counts `publication`, once for all workers.
     pub(crate) fn count(&self, publication: &Publication) {
         let bytes = publication.payload().len() as u64;
@@ -94,7 +112,7 @@ impl Route {
 
 #[cfg(test)]
 mod tests {
-    use linerate_hub::ChannelName;
+    use linerate_hub::{ChannelName, Publication};
 
     use super::Routes;
 
@@ -116,6 +134,18 @@ mod tests {
         assert_eq!(workers(&routes), [1]);
         routes.remove(&news, 1);
         assert_eq!(routes.count(), 0);
+    }
+
+    #[test]
+    fn counters_continue_when_the_last_subscriber_comes_back() {
+        let (routes, news) = (Routes::default(), ChannelName::new("news").unwrap());
+        routes.add(&news, 1);
+        routes.read()["news"].count(&Publication::new("four".into()));
+        routes.remove(&news, 1);
+        assert!(routes.traffic().is_empty());
+        routes.add(&news, 2);
+        let (_, traffic) = routes.traffic().remove(0);
+        assert_eq!((traffic.publications, traffic.bytes), (1, 4));
     }
 
     #[test]

@@ -16,16 +16,15 @@ const TICKS_PER_SECOND: f64 = 100.0;
 #[derive(Debug)]
 pub(super) struct Process {
     processor_seconds: Option<f64>,
-    resident_bytes: Option<f64>,
+    resident_bytes: Option<u64>,
 }
 
 impl Process {
     pub(super) fn look() -> Self {
         let stat = fs::read_to_string("/proc/self/stat").ok();
-        let status = fs::read_to_string("/proc/self/status").ok();
         Self {
             processor_seconds: stat.as_deref().and_then(processor_seconds),
-            resident_bytes: status.as_deref().and_then(resident_bytes),
+            resident_bytes: resident_bytes(),
         }
     }
 }
@@ -43,7 +42,7 @@ impl Collector for Process {
         if let Some(bytes) = self.resident_bytes {
             let (name, help) = ("process_resident_memory_bytes", "Resident memory size");
             let metric = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
-            ConstGauge::new(bytes).encode(metric)?;
+            ConstGauge::new(bytes as f64).encode(metric)?;
         }
         Ok(())
     }
@@ -59,17 +58,22 @@ fn processor_seconds(stat: &str) -> Option<f64> {
     Some((user + system) / TICKS_PER_SECOND)
 }
 
-fn resident_bytes(status: &str) -> Option<f64> {
+/// Returns the resident memory of the process; `None` if it cannot be read.
+pub(crate) fn resident_bytes() -> Option<u64> {
+    resident_bytes_in(&fs::read_to_string("/proc/self/status").ok()?)
+}
+
+fn resident_bytes_in(status: &str) -> Option<u64> {
     let line = status
         .lines()
         .find_map(|line| line.strip_prefix("VmRSS:"))?;
-    let kibibytes: f64 = line.split_ascii_whitespace().next()?.parse().ok()?;
-    Some(kibibytes * 1_024.0)
+    let kibibytes: u64 = line.split_ascii_whitespace().next()?.parse().ok()?;
+    kibibytes.checked_mul(1_024)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{processor_seconds, resident_bytes};
+    use super::{processor_seconds, resident_bytes_in};
 
     #[test]
     fn figures_are_found_behind_any_name() {
@@ -77,8 +81,8 @@ mod tests {
         assert_eq!(processor_seconds(stat), Some(2.0));
         assert_eq!(processor_seconds("1 (a"), None);
         assert_eq!(
-            resident_bytes("Name:\ta\nVmRSS:\t    4 kB\n"),
-            Some(4_096.0)
+            resident_bytes_in("Name:\ta\nVmRSS:\t    4 kB\n"),
+            Some(4_096)
         );
     }
 }

@@ -1,6 +1,6 @@
-// The chart's time axis: UTC, 24 hours, the day where it changes.
+// The time axis of charts: UTC, 24 hours, the day where it changes.
 
-import { utcClock, utcDay } from "../shared/format.js";
+import { utcClock, utcDay } from "./format.js";
 
 const DAY = 86_400;
 
