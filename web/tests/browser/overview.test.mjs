@@ -35,6 +35,19 @@ test("the counters are live", async () => {
   await page.close();
 });
 
+test("rates have units that fit", async () => {
+  const { page } = await openPage(chromium.browser, server.url);
+  await waitUntilLive(page);
+  await page.waitForFunction(
+    (selector) => /^[1-9]/.test(document.querySelector(selector).textContent),
+    {},
+    byId("bytes_sent_rate"),
+  );
+  assert.match(await textOf(page, "bytes_sent_rate"), /^[\d.]+ (B|kB|MB) per second$/);
+  assert.equal(await textOf(page, "broker"), "memory");
+  await page.close();
+});
+
 test("another page's connection is counted", async () => {
   const { page } = await openPage(chromium.browser, server.url);
   await waitUntilLive(page);

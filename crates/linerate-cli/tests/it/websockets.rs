@@ -61,6 +61,10 @@ async fn counters_count_what_passes() {
         (&1.into(), &0.into())
     );
     assert_eq!(first["version"], env!("CARGO_PKG_VERSION"));
+    assert_eq!(
+        (&first["broker"], &first["is_deaf"]),
+        (&"memory".into(), &false.into())
+    );
 
     let mut ws = server.connect("/echo").await;
     for _ in 0..10 {
