@@ -1,4 +1,4 @@
-// Whether this node receives anything from its broker, as /counters reports it.
+// The state of the link to the broker, as /counters reports it.
 
 import { utcClock } from "../shared/format.js";
 import { element, setText } from "../shared/page.js";

@@ -3,13 +3,13 @@
 //! Each request carries the admin key, as `Authorization: Bearer KEY` or `X-Admin-Key: KEY`. If no
 //! key is configured, only peers on the same machine have access, and only if the server is open.
 //! Replies are JSON, each a type in [`view`]. Times are in milliseconds since 1970; rates are per
-//! second, and averaged over the last few seconds unless stated otherwise. Errors are reported as a status and
-//! `{"error":{"code":…,"message":"…"}}`.
+//! second: of the node in the last second, and of channels in the last two or three. Errors are
+//! reported as a status and `{"error":{"code":…,"message":"…"}}`.
 //!
 //! | request | reply |
 //! | --- | --- |
 //! | `GET overview` | [`view::Overview`]: totals and rates of this node; cheap to poll |
-//! | `GET series?step=second\|minute&after=0` | [`view::Series`]: the last hour or day of this node, from `after` on; at most 3,600 points, which take less than 512 KiB |
+//! | `GET series?step=second\|minute&after=0` | [`view::Series`]: the last hour or day |
 //! | `GET settings` | [`view::Settings`]: the configuration of this node, without secrets |
 //! | `GET nodes` | [`view::Nodes`]: all known nodes |
 //! | `GET connections?sort=lag\|pending\|age&limit=50&user=&channel=&client=` | [`view::Connections`] |
@@ -21,6 +21,9 @@
 //! | `POST publish` [`view::Publish`] | [`view::AffectedClients`] |
 //! | `POST drain` `{}` | [`view::AffectedClients`]; `/ready` fails, and clients are disconnected |
 //! | `POST undrain` `{}` | [`view::AffectedClients`]; ready again, and the remaining clients stay |
+//!
+//! `series` has a point for each second of the last hour (3,600), or for each minute of the last
+//! day, if it begins at `after` or later; a reply takes less than 512 KiB.
 //!
 //! `disconnect` and `unsubscribe` apply to all nodes. `connections` and `channels` list only those
 //! of the node that replies, which is why the page shows its name.

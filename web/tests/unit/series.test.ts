@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { Series } from "../../admin/series.js";
 import type { SeriesView } from "../../admin/views.js";
 
-/** Returns points at these seconds; the number of clients is the second, if nothing else is said. */
+/** Returns points at these seconds; by default, the number of clients is the second. */
 function view(seconds: number[], clients = seconds, deaf: number[] = []): SeriesView {
   const zeros = seconds.map(() => 0);
   return {

@@ -24,7 +24,7 @@ pub(super) struct CounterPush {
     pub(super) started: Instant,
 }
 
-/// One push. `broker` is the name of the broker, and `is_deaf` is true while nothing arrives from it.
+/// One push. `broker` is the name of the broker; nothing arrives from it while `is_deaf`.
 /// `connections`, `uploads` and `uploads_kept` are current values; all other counts are
 /// totals since the server started.
 #[derive(Debug, Serialize)]

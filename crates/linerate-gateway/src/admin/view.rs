@@ -151,8 +151,8 @@ pub(crate) struct Channel {
     pub channel: String,
     /// Number of subscribers on this node.
     pub subscribers: u64,
-    /// Number of publications that arrived while it had subscribers on this node. The node keeps the
-    /// counters of the last 1,024 channels that it has left.
+    /// Number of publications that arrived while it had subscribers on this node. They are
+    /// forgotten when its subscribers have left, and then those of 1,024 other channels.
     pub publications: u64,
     /// Bytes of their payloads.
     pub bytes: u64,

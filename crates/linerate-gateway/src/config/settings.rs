@@ -99,8 +99,8 @@ fn shown(key: &str, value: &Value, default: Option<&Value>) -> String {
     }
 }
 
-/// Returns whether the value of a key may be a secret, or contain one. Keys are taken for secrets by
-/// their names, so that a new one is hidden before anyone thinks of it.
+/// Returns whether the value of a key may be or contain a secret. The name of the key decides, so
+/// that a new one is hidden before anyone thinks of it.
 fn is_secret(key: &str) -> bool {
     let known = KNOWN.iter();
     let mut is_known = known.map(|known| key == *known || key.ends_with(&format!(".{known}")));

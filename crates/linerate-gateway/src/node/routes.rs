@@ -8,7 +8,7 @@ use linerate_hub::{ChannelName, Publication};
 
 use parking_lot::{Mutex, RwLock, RwLockReadGuard};
 
-use super::past_traffic::PastTraffic;
+use super::traffic::{PastTraffic, Traffic};
 
 /// The workers with subscribers, for each channel that has any.
 ///
@@ -30,15 +30,6 @@ pub(crate) struct Route {
     pub(crate) workers: Vec<u16>,
     publications: AtomicU64,
     bytes: AtomicU64,
-}
-
-/// The publications that arrived in a channel while it had subscribers on this node.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub(crate) struct Traffic {
-    /// The number of publications.
-    pub publications: u64,
-    /// The total size of their payloads in bytes.
-    pub bytes: u64,
 }
 
 impl Routes {

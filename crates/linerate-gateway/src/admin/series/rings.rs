@@ -12,8 +12,8 @@ pub(super) const SECONDS_MAX: usize = 3_600;
 /// Number of points per minute: a day.
 pub(super) const MINUTES_MAX: usize = 1_440;
 
-/// After a longer pause, such as that of a suspended process, nothing is recorded for it: an average
-/// over the pause would say little about any part of it.
+/// For a longer pause, such as that of a suspended process, nothing is recorded: an average over it
+/// would say little about any part of it.
 const PAUSE_MAX: Duration = Duration::from_secs(5);
 const MINUTE_MS: u64 = 60_000;
 

@@ -1,5 +1,5 @@
-//! The traffic of channels whose last subscriber on this node has left, so that their counters
-//! continue when it comes back.
+//! Counters of the publications in channels. They continue when the last subscriber of a channel on
+//! this node leaves and comes back.
 
 use std::collections::VecDeque;
 
@@ -7,10 +7,17 @@ use foldhash::fast::RandomState;
 use hashbrown::HashMap;
 use linerate_hub::ChannelName;
 
-use super::routes::Traffic;
-
 /// Maximum number of channels; beyond it, those that were left first are forgotten.
 const CHANNELS_MAX: usize = 1_024;
+
+/// The publications that arrived in a channel while it had subscribers on this node.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub(crate) struct Traffic {
+    /// The number of publications.
+    pub publications: u64,
+    /// The total size of their payloads in bytes.
+    pub bytes: u64,
+}
 
 /// The counters of the channels that were left most recently.
 #[derive(Debug, Default)]
