@@ -13,7 +13,7 @@ const HEIGHT = 92;
 /** The height of the axis below the last chart. */
 const AXIS_HEIGHT = 44;
 /** The shortest time shown, in seconds. */
-const SPAN_MIN_S = 60;
+const SPAN_MIN_S = 10;
 /** The minimum number of pixels between two labels of times. */
 const LABEL_SPACE = 76;
 
@@ -177,7 +177,8 @@ export class Timelines {
     return {
       width: frame.clientWidth || 300,
       height: HEIGHT + (isLast ? AXIS_HEIGHT : 0),
-      padding: [6, 4, 6, 0],
+      // The last label of the time axis needs space.
+      padding: [6, 28, 6, 0],
       legend: { show: false },
       cursor: {
         sync: { key: "timelines" },
@@ -193,18 +194,18 @@ export class Timelines {
       axes: [
         {
           ...axisStyle(),
-          show: isLast,
-          size: AXIS_HEIGHT,
+          size: isLast ? AXIS_HEIGHT : 0,
           space: LABEL_SPACE,
           grid: gridStyle(),
-          values: (_plot, splits, _axis, _space, step) => timeLabels(splits, step),
+          values: (_plot, splits, _axis, _space, step) => (isLast ? timeLabels(splits, step) : []),
         },
         {
           ...axisStyle(),
           size: 68,
           space: 30,
           grid: gridStyle(),
-          values: (_plot, splits) => splits.map((value) => chart.format(value)),
+          values: (_plot, splits) =>
+            splits.map((value) => (value === 0 ? "0" : chart.format(value))),
         },
       ],
       series: [
@@ -219,7 +220,7 @@ export class Timelines {
     };
   }
 
-  /** Returns the times shown: as much as is known, and at least a minute. */
+  /** Returns the times shown: as much as is known, and at least ten seconds. */
   #range(): [number, number] {
     const now = this.#times.at(-1) ?? Date.now() / 1_000;
     const { stepS, points } = SPANS[this.#span];

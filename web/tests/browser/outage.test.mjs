@@ -31,7 +31,14 @@ const until = (page, condition, ...values) =>
   page.waitForFunction(condition, { polling: 100 }, ...values);
 
 test("an outage is announced, shaded and over", { skip: withoutRedis }, async () => {
+  // A page in the background draws nothing, and does not ask the server.
   const { page: admin } = await openPage(chromium.browser, `${server.url}/admin`);
+  await until(
+    admin,
+    (it) => Number(document.querySelector(it).dataset.points) > 2,
+    byId("timelines"),
+  );
+  const outages = await admin.$eval(byId("timelines"), (it) => Number(it.dataset.outages));
   const { page } = await openPage(chromium.browser, server.url);
   await until(
     page,
@@ -44,12 +51,6 @@ test("an outage is announced, shaded and over", { skip: withoutRedis }, async ()
     byId("publisher-state"),
   );
   assert.equal(await page.$eval(byId("outage"), (note) => note.hidden), true);
-  await until(
-    admin,
-    (it) => Number(document.querySelector(it).dataset.points) > 2,
-    byId("timelines"),
-  );
-  const outages = await admin.$eval(byId("timelines"), (it) => Number(it.dataset.outages));
 
   await redis.stop();
   await until(page, (note) => !document.querySelector(note).hidden, byId("outage"));
@@ -64,6 +65,7 @@ test("an outage is announced, shaded and over", { skip: withoutRedis }, async ()
     byId("demo-trouble"),
   );
   await until(page, shadedPixels, `${byId("chart-rate")} canvas`);
+  await admin.bringToFront();
   await until(
     admin,
     (state) => document.querySelector(state).dataset.link === "deaf",
@@ -71,12 +73,14 @@ test("an outage is announced, shaded and over", { skip: withoutRedis }, async ()
   );
 
   await redis.start();
+  await page.bringToFront();
   await until(page, (note) => document.querySelector(note).hidden, byId("outage"));
   await until(
     page,
     (note) => document.querySelector(note).textContent === "",
     byId("demo-trouble"),
   );
+  await admin.bringToFront();
   await until(
     admin,
     (timelines, before) => Number(document.querySelector(timelines).dataset.outages) > before,

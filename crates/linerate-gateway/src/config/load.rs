@@ -304,7 +304,8 @@ impl Loader {
 
 /// Returns the defaults of an open server.
 fn open_layer() -> Result<Layer, ConfigError> {
-    Layer::of_file("defaults of an open server".into(), OPEN_TOML.to_owned())
+    let open = Layer::of_file("defaults of an open server".into(), OPEN_TOML.to_owned())?;
+    Ok(open.without_lines())
 }
 
 /// Reads a file of limited size.

@@ -236,12 +236,7 @@ mod tests {
             (&*history.value, history.default.as_deref()),
             ("100", Some("0"))
         );
-        assert!(
-            history
-                .source
-                .to_string()
-                .starts_with("defaults of an open server")
-        );
+        assert_eq!(history.source.to_string(), "defaults of an open server");
     }
 
     #[test]

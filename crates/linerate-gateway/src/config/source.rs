@@ -32,6 +32,11 @@ impl Layer {
         })
     }
 
+    /// Leaves out lines where a value is said to come from this file.
+    pub(super) fn without_lines(self) -> Self {
+        Self { text: None, ..self }
+    }
+
     /// Returns the layer of an environment variable or a flag, which sets one key.
     pub(super) fn of_text(source: Source, key: &str, value: &str) -> Self {
         let mut table = Table::new();
