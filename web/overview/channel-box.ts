@@ -37,7 +37,7 @@ export class ChannelBox {
       setTimeout(() => setText(button, "Copy the code"), COPIED_MS);
     };
     button.addEventListener("click", () => {
-      const code = codeFor(this.#input.value, location.origin);
+      const code = this.#code();
       void clipboard?.writeText(code).then(
         () => say("Copied"),
         () => say("The browser does not allow copying"),
@@ -93,9 +93,13 @@ export class ChannelBox {
     }
   }
 
+  #code(): string {
+    return codeFor(this.#input.value, location.origin, savedToken() !== undefined);
+  }
+
   #showCode(): void {
     const channel = this.#input.value;
     setText(element("watch-publish"), publishCommandFor(channel));
-    setText(element("watch-code"), codeFor(channel, location.origin));
+    setText(element("watch-code"), this.#code());
   }
 }

@@ -5,11 +5,20 @@ export function publishCommandFor(channel: string): string {
   return `redis-cli PUBLISH ${quoted(channel)} '{"hello":"world"}'`;
 }
 
-/** Returns code that shows the publications in `channel` of the server at `origin`. */
-export function codeFor(channel: string, origin: string): string {
+/**
+ * Returns code that shows the publications in `channel` of the server at `origin`. With `needsToken`,
+ * it gets a token from the application, because tokens expire.
+ */
+export function codeFor(channel: string, origin: string, needsToken: boolean): string {
+  const server = JSON.stringify(origin);
+  const connection = needsToken
+    ? `connect(${server}, {
+  token: async () => (await fetch("/your-token")).text(),
+})`
+    : `connect(${server})`;
   return `import { connect } from "linerate";
 
-const client = connect(${JSON.stringify(origin)});
+const client = ${connection};
 const channel = client.subscribe(${JSON.stringify(channel)});
 
 for await (const publication of channel) {

@@ -29,5 +29,10 @@ test("messages of the demo are described, and others are shown unchanged", () =>
 test("channel names are quoted in commands and code", () => {
   assert.equal(publishCommandFor("ticks:AAPL"), `redis-cli PUBLISH ticks:AAPL '{"hello":"world"}'`);
   assert.match(publishCommandFor("it's; rm"), /PUBLISH 'it'\\''s; rm' /);
-  assert.match(codeFor('a"b', "http://h"), /subscribe\("a\\"b"\)/);
+  assert.match(codeFor('a"b', "http://h", false), /subscribe\("a\\"b"\)/);
+});
+
+test("the code gets a token if the server requires one", () => {
+  assert.match(codeFor("news", "http://h", true), /connect\("http:\/\/h", \{\n  token: async/);
+  assert.doesNotMatch(codeFor("news", "http://h", false), /token/);
 });
