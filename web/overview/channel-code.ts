@@ -6,8 +6,8 @@ export function publishCommandFor(channel: string): string {
 }
 
 /**
- * Returns code that shows the publications in `channel` of the server at `origin`. With `needsToken`,
- * it gets a token from the application, because tokens expire.
+ * Returns code that shows the publications in `channel` of the server at `origin`. With
+ * `needsToken`, it gets a token from the application, because tokens expire.
  */
 export function codeFor(channel: string, origin: string, needsToken: boolean): string {
   const server = JSON.stringify(origin);
