@@ -19,6 +19,7 @@ mod opening;
 mod outbox;
 mod readiness;
 mod registry;
+mod round_trips;
 #[cfg(test)]
 mod tests;
 mod tick;
@@ -59,7 +60,9 @@ use connection::{LazyState, Receiver, WaitReason};
 pub(crate) use driver::Driver;
 use driver_state::DriverState;
 pub(crate) use for_each::ForEach;
-pub(crate) use futures::{Recv, SendMessage, recv_batch, send_replies, send_uncompressed};
+pub(crate) use futures::{
+    Recv, SendMessage, recv_batch, round_trip, send_ping, send_replies, send_uncompressed,
+};
 pub(crate) use inbox::{Chunk, End, Mode, Received};
 use inbox::{Inbox, Parsed};
 pub(crate) use offer::Offered;
@@ -273,6 +276,18 @@ impl Link {
         urgency: Urgency,
         append: impl FnOnce(&mut Outbox, &mut Engine<Side>) -> Result<u64>,
     ) -> Poll<Result<()>> {
+        self.poll_queue_with(cx, urgency, |connection| {
+            append(&mut connection.outbox, &mut connection.engine)
+        })
+    }
+
+    /// Like [`poll_queue`](Self::poll_queue), for an `append` that needs more of the connection.
+    fn poll_queue_with(
+        &self,
+        cx: &mut Context<'_>,
+        urgency: Urgency,
+        append: impl FnOnce(&mut Connection) -> Result<u64>,
+    ) -> Poll<Result<()>> {
         let mut guard = self.lock();
         let connection = &mut *guard;
         let is_driver_active = self.is_driver_active();
@@ -286,7 +301,7 @@ impl Link {
             connection.wait(WaitReason::Room, cx);
             return Poll::Pending;
         }
-        let messages = append(&mut connection.outbox, &mut connection.engine)?;
+        let messages = append(connection)?;
         if let Some(counters) = &connection.options.counters {
             counters::add(&counters.messages_sent, messages);
         }

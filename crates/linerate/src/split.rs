@@ -107,6 +107,49 @@ impl Sender {
         link::send_uncompressed(&self.link, Urgency::Gather, message.into()).await
     }
 
+    /// Sends a Ping, like [`WebSocket::ping`](crate::WebSocket::ping).
+    ///
+    /// # Errors
+    /// The connection is closing or closed, or `payload` is longer than 125 bytes.
+    ///
+    /// # Cancel safety
+    /// Same as for [`send`](Self::send).
+    pub async fn ping(&self, payload: &[u8]) -> Result<()> {
+        link::send_ping(&self.link, payload).await
+    }
+
+    /// Sends a Ping and waits for the Pong with the same payload; returns the time in between.
+    ///
+    /// The Pong is read after the messages that arrived before it. If nothing receives these, and
+    /// they exceed [`recv_queue_bytes_max`](crate::Options::recv_queue_bytes_max), this does not
+    /// complete. A Pong also completes the round trips of earlier Pings, because a peer may answer
+    /// only the newest one (RFC 6455 §5.5.3). There is no deadline; use the runtime's.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> linerate::Result<()> {
+    /// # let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
+    /// # let url = format!("ws://{}/", listener.local_addr()?);
+    /// # tokio::spawn(linerate::serve(listener, |mut ws, _request| async move {
+    /// #     while ws.recv().await?.is_some() {}
+    /// #     Ok(())
+    /// # }, std::future::pending()));
+    /// let (sender, _receiver) = linerate::connect(&url).await?.split();
+    /// println!("round trip: {:?}", sender.round_trip(b"are you there?").await?);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// The connection is closing or closed, or it ends before the Pong arrives, or `payload` is
+    /// longer than 125 bytes.
+    ///
+    /// # Cancel safety
+    /// Dropping the future sends the whole Ping or no part of it; its Pong is then ignored.
+    pub async fn round_trip(&self, payload: &[u8]) -> Result<Duration> {
+        link::round_trip(&self.link, payload).await
+    }
+
     /// Sends shared frames without waiting: either all of them or none.
     ///
     /// The frames keep their order relative to messages sent with other methods. This call writes

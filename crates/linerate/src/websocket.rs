@@ -11,7 +11,7 @@ use crate::{
     Batch, Closed, Message, MessageCow, Options, Replies, Result,
     info::ConnectionInfo,
     link::{
-        Driver, ForEach, Link, Recv, SendMessage, Urgency, recv_batch, send_replies,
+        Driver, ForEach, Link, Recv, SendMessage, Urgency, recv_batch, send_ping, send_replies,
         send_uncompressed,
     },
     parts::{Parts, PartsError},
@@ -259,13 +259,7 @@ impl WebSocket {
     /// # Cancel safety
     /// Same as for [`send`](Self::send).
     pub async fn ping(&mut self, payload: &[u8]) -> Result<()> {
-        std::future::poll_fn(|cx| {
-            self.link.poll_queue(cx, Urgency::Now, |outbox, engine| {
-                outbox.push_ping(engine, payload)?;
-                Ok(0)
-            })
-        })
-        .await
+        send_ping(&self.link, payload).await
     }
 
     /// Writes all queued messages to the socket.

@@ -22,6 +22,7 @@ use super::{
     inbox::{Control, Inbox, Mode, Parsed, Received},
     outbox::Outbox,
     readiness::Readiness,
+    round_trips::RoundTrips,
 };
 use crate::{
     Batch, CloseFrame, Closed, Error, Frames, Options, Result, counters,
@@ -79,6 +80,7 @@ pub(super) struct LazyState {
     pub(super) has_ended: bool,
     pub(super) subprotocol: Option<Box<str>>,
     pub(super) backlog: Backlog,
+    pub(super) round_trips: RoundTrips,
 }
 
 /// How many reads are long after one of [`READ_BYTES`] or more. A connection with several long
@@ -343,7 +345,9 @@ impl Connection {
     /// Fails the connection because of an error or the silence of the peer; the Close frame is
     /// still sent.
     pub(super) fn fail(&mut self, error: Error) {
-        self.lazy_mut().error.get_or_insert(error);
+        let lazy = self.lazy_mut();
+        lazy.error.get_or_insert(error);
+        lazy.round_trips = RoundTrips::default();
         self.wake_all();
     }
 
@@ -355,6 +359,7 @@ impl Connection {
         let lazy = self.lazy_mut();
         lazy.has_ended = true;
         lazy.backlog.clear();
+        lazy.round_trips = RoundTrips::default();
         if let Some(error) = error {
             lazy.error.get_or_insert(error);
         }
@@ -482,7 +487,9 @@ impl Connection {
     pub(super) fn note_closed(&mut self) {
         if !self.has_ended() {
             self.engine.handle_eof();
-            self.lazy_mut().has_ended = true;
+            let lazy = self.lazy_mut();
+            lazy.has_ended = true;
+            lazy.round_trips = RoundTrips::default();
             self.wake_waiting(|_| true);
         }
     }
@@ -521,6 +528,11 @@ fn handle_control(
     match control {
         Control::Close(frame) => lazy.get_or_insert_default().received_close = Some(frame),
         Control::Ping => outbox.take_control(engine),
+        Control::Pong(payload) => {
+            if let Some(lazy) = lazy {
+                lazy.round_trips.handle_pong(&payload);
+            }
+        }
     }
 }
 

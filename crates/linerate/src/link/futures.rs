@@ -4,10 +4,11 @@ use std::{
     future::Future,
     pin::Pin,
     task::{Context, Poll},
+    time::Duration,
 };
 
 use super::{Link, Mode, Received, Urgency, into_message};
-use crate::{Batch, Message, Replies, Result};
+use crate::{Batch, Message, Replies, Result, clock};
 
 /// A future that receives one message; it unregisters from the link if it is dropped while waiting.
 ///
@@ -122,4 +123,36 @@ pub(crate) async fn send_uncompressed(
         })
     })
     .await
+}
+
+/// Sends a Ping.
+pub(crate) async fn send_ping(link: &Link, payload: &[u8]) -> Result<()> {
+    std::future::poll_fn(|cx| {
+        link.poll_queue(cx, Urgency::Now, |outbox, engine| {
+            outbox.push_ping(engine, payload)?;
+            Ok(0)
+        })
+    })
+    .await
+}
+
+/// Sends a Ping and waits for its Pong; returns the time in between.
+pub(crate) async fn round_trip(link: &Link, payload: &[u8]) -> Result<Duration> {
+    let mut expected = None;
+    std::future::poll_fn(|cx| {
+        link.poll_queue_with(cx, Urgency::Now, |connection| {
+            connection
+                .outbox
+                .push_ping(&mut connection.engine, payload)?;
+            let answer = connection.lazy_mut().round_trips.expect(payload);
+            expected = Some((answer, clock::now()));
+            Ok(0)
+        })
+    })
+    .await?;
+    let (answer, sent) = expected.expect("the Ping was queued");
+    match answer.await {
+        Ok(answered) => Ok(answered.saturating_sub(sent)),
+        Err(_) => Err(link.lock().not_open()),
+    }
 }

@@ -99,6 +99,8 @@ pub(super) enum Control {
     Close(Box<CloseFrame>),
     /// A Ping, which the engine has an answer to.
     Ping,
+    /// A Pong with its payload.
+    Pong(Box<[u8]>),
 }
 
 /// What happens to the message that is arriving.
@@ -564,12 +566,9 @@ impl Inbox {
                     self.turn.count_control();
                     Ok(Parsed::Control(Control::Ping))
                 }
-                Ok(RawEvent::Pong(_)) => {
+                Ok(RawEvent::Pong(payload)) => {
                     self.turn.count_control();
-                    if self.turn.is_over() {
-                        break;
-                    }
-                    continue;
+                    Ok(Parsed::Control(Control::Pong(payload.into())))
                 }
                 Err(error) => Err(Box::new(error)),
             };

@@ -9,6 +9,7 @@ mod frames;
 mod in_place;
 mod pressure;
 mod rooms;
+mod round_trips;
 mod streams;
 mod turns;
 

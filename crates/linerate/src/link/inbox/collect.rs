@@ -193,7 +193,10 @@ impl Inbox {
                 self.turn.count_control();
                 control = Some(Control::Ping);
             }
-            Some(Ok(RawEvent::Pong(_))) => self.turn.count_control(),
+            Some(Ok(RawEvent::Pong(payload))) => {
+                self.turn.count_control();
+                control = Some(Control::Pong(payload.into()));
+            }
             None => {}
             Some(Err(error)) => return Next::Error(Box::new(error)),
         }
