@@ -1,18 +1,32 @@
 //! `linerate connect`: an interactive client.
 
+mod action;
+mod command;
+mod history;
 mod input;
 mod network;
+mod pretty;
+mod prompt;
 mod talk;
 mod tls;
 mod transcript;
+mod view;
 
-use std::{io, path::PathBuf, time::Duration};
+use std::{
+    io::{self, IsTerminal},
+    path::PathBuf,
+    time::Duration,
+};
 
 use anyhow::Context;
 use clap::Args;
+use futures_util::stream;
 use linerate::{Client, Options, handshake::Origin};
 
-use crate::compression::Compression;
+use crate::{compression::Compression, platform::StopSignals};
+use prompt::{Prompt, Settings};
+use transcript::{Output, Transcript};
+use view::View;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -29,7 +43,17 @@ Examples:
 Each line of standard input is sent as one message: as text, or decoded from hexadecimal digits or \
 Base64 as binary. Messages that arrive are written to standard output; everything else (pongs, how \
 the connection ended) goes to standard error. The exit status is 0 if the connection ended with a \
-closing handshake, whatever the close code.";
+closing handshake, whatever the close code.
+
+On a terminal, JSON is shown with one value per line, and there is a prompt with a history, which \
+is stored in linerate/connect-history in $XDG_STATE_HOME or ~/.local/state. Empty lines are not \
+sent, lines that begin with a space are not stored, and lines that begin with / are commands:
+  /ping hello              # send a Ping and show the round-trip time
+  /close 1001 bye          # close the connection, with code 1000 by default
+  /binary de ad be ef      # send a binary message: hexadecimal digits or Base64
+  /file picture.png        # send a file as a binary message, with --text as a text
+  /help                    # show all commands and keys
+  //etc                    # send the text /etc";
 
 /// The largest message that is accepted, in bytes. It is larger than the library's default, because
 /// the user has asked for these messages.
@@ -84,6 +108,18 @@ pub(crate) struct Arguments {
     #[arg(long)]
     json: bool,
 
+    /// On a terminal, show JSON messages as they arrive instead of with one value per line.
+    #[arg(long)]
+    no_pretty: bool,
+
+    /// On a terminal, show the time (UTC) at which messages arrive.
+    #[arg(long)]
+    timestamps: bool,
+
+    /// Neither read nor store the history of the prompt.
+    #[arg(long)]
+    no_history: bool,
+
     #[command(flatten)]
     network: network::Network,
 }
@@ -104,10 +140,51 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
 async fn connect(client: &Client, arguments: &Arguments) -> anyhow::Result<()> {
     let connected = client.connect(&arguments.url).await;
     let ws = connected.with_context(|| format!("cannot connect to {}", arguments.url))?;
-    let transcript = transcript::Transcript::new(arguments.json);
-    transcript.opened(&arguments.url, &ws)?;
-    let input = input::messages(arguments.input, arguments.file.clone());
-    talk::talk(ws, input, &transcript, arguments.wait).await
+    let output = arguments.output();
+    let mut transcript = Transcript::new(output);
+    transcript.opened(&arguments.url, &ws).await?;
+    let prompt = match output {
+        Output::Terminal(view) if io::stdin().is_terminal() => arguments.prompt(view),
+        _ => None,
+    };
+    let Some(mut prompt) = prompt else {
+        let mut actions = input::actions(arguments.input, arguments.file.clone());
+        let actions = stream::poll_fn(|cx| actions.poll_recv(cx));
+        let interrupted = async { _ = tokio::signal::ctrl_c().await };
+        return talk::talk(ws, actions, interrupted, &mut transcript, arguments.wait).await;
+    };
+    let mut signals = StopSignals::new()?;
+    let interrupted = async {
+        tokio::select! {
+            () = signals.recv() => {}
+            Ok(()) = prompt.interrupted => {}
+        }
+    };
+    let actions = stream::poll_fn(|cx| prompt.actions.poll_recv(cx));
+    let mut transcript = transcript.with_screen(prompt.screen);
+    talk::talk(ws, actions, interrupted, &mut transcript, arguments.wait).await
+}
+
+impl Arguments {
+    fn output(&self) -> Output {
+        if self.json {
+            Output::Json
+        } else if io::stdout().is_terminal() {
+            Output::Terminal(View::new(self.timestamps, !self.no_pretty))
+        } else {
+            Output::Lines
+        }
+    }
+
+    /// Starts a prompt, if the terminal can have one.
+    fn prompt(&self, view: View) -> Option<Prompt> {
+        Prompt::start(Settings {
+            format: self.input,
+            files: self.file.clone(),
+            history: history::path().filter(|_| !self.no_history),
+            view,
+        })
+    }
 }
 
 fn is_broken_pipe(error: &anyhow::Error) -> bool {

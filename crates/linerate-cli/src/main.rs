@@ -115,7 +115,7 @@ fn log_warnings() {
     tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)
-        .with_ansi(terminal::stderr_has_colors())
+        .with_ansi(terminal::has_colors(&std::io::stderr()))
         .init();
 }
 

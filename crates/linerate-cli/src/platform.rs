@@ -1,5 +1,5 @@
-//! What differs between Unix and Windows: signals, the limit of open files, pages
-//! of memory, options of sockets.
+//! What differs between Unix and Windows: signals, terminals, the limit of open files, pages of
+//! memory, options of sockets.
 //!
 //! The folder `elsewhere` has what replaces modules that need Linux on other platforms.
 
@@ -10,9 +10,11 @@ mod windows;
 
 #[cfg(unix)]
 pub(crate) use unix::{
-    HangUps, StopSignals, avoid_huge_pages, raise_descriptor_limit, reuse_address, share_port,
+    HangUps, StopSignals, TerminalMode, avoid_huge_pages, end_standard_input,
+    raise_descriptor_limit, reuse_address, share_port,
 };
 #[cfg(windows)]
 pub(crate) use windows::{
-    HangUps, StopSignals, avoid_huge_pages, raise_descriptor_limit, reuse_address, share_port,
+    HangUps, StopSignals, TerminalMode, avoid_huge_pages, end_standard_input,
+    raise_descriptor_limit, reuse_address, share_port,
 };

@@ -5,11 +5,12 @@ use std::{
     io::{self, IsTerminal, Write},
 };
 
-/// Returns whether the log may have colours: only on a terminal, and not if the environment
-/// variable `NO_COLOR` is set and not empty (<https://no-color.org/>).
-pub(crate) fn stderr_has_colors() -> bool {
+/// Returns whether an output may have colours: only on a terminal that has them, and not if the
+/// environment variable `NO_COLOR` is set and not empty (<https://no-color.org/>).
+pub(crate) fn has_colors(output: &impl IsTerminal) -> bool {
     let is_unwanted = env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-    !is_unwanted && io::stderr().is_terminal()
+    let is_dumb = env::var_os("TERM").is_some_and(|name| name == "dumb");
+    !is_unwanted && !is_dumb && output.is_terminal()
 }
 
 /// Prints to standard output.

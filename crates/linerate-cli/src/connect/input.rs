@@ -1,4 +1,4 @@
-//! The messages to send: first the files, then the lines of standard input.
+//! What standard input without a prompt asks for: to send first the files, then its lines.
 
 use std::{
     fs::File,
@@ -7,7 +7,7 @@ use std::{
     thread,
 };
 
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow, bail};
 use base64::{
     Engine, alphabet,
     engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig},
@@ -15,6 +15,8 @@ use base64::{
 use clap::ValueEnum;
 use linerate::Message;
 use tokio::sync::mpsc;
+
+use super::action::Action;
 
 /// The longest line that is accepted.
 const LINE_BYTES_MAX: usize = 16 << 20;
@@ -36,23 +38,28 @@ pub(super) enum Format {
     Text,
 }
 
-/// Starts a thread that reads the messages. The thread is never joined, because nothing can
+/// Starts a thread that reads the input. The thread is never joined, because nothing can
 /// interrupt a read from a terminal.
-pub(super) fn messages(
+pub(super) fn actions(
     format: Format,
     files: Vec<PathBuf>,
-) -> mpsc::Receiver<anyhow::Result<Message>> {
+) -> mpsc::Receiver<anyhow::Result<Action>> {
     let (sender, receiver) = mpsc::channel(MESSAGES_AHEAD);
     thread::spawn(move || {
         let mut input = io::stdin().lock();
         let lines = (1..).map_while(|number| {
             let line = next_line(&mut input, number, LINE_BYTES_MAX).transpose()?;
-            Some(line.and_then(|line| format.message(line, number)))
+            let decode = |line| {
+                let message = format.message(line);
+                message.map_err(|error| anyhow!("line {number} of the input is {error}"))
+            };
+            Some(line.and_then(decode))
         });
-        let files = files.iter().map(|file| content(file, FILE_BYTES_MAX));
+        let files = files.iter().map(|file| content(file).map(Message::from));
         for message in files.chain(lines) {
             let is_last = message.is_err();
-            if sender.blocking_send(message).is_err() || is_last {
+            let action = message.map(Action::Send);
+            if sender.blocking_send(action).is_err() || is_last {
                 return;
             }
         }
@@ -62,21 +69,22 @@ pub(super) fn messages(
 
 impl Format {
     /// Decodes a line into a message.
-    fn message(self, line: Vec<u8>, number: u64) -> anyhow::Result<Message> {
+    ///
+    /// # Errors
+    /// Returns an error, such as "not valid Base64", if the line does not have this format.
+    pub(super) fn message(self, line: Vec<u8>) -> anyhow::Result<Message> {
         match self {
             Self::Base64 => match BASE64.decode(line.trim_ascii()) {
                 Ok(bytes) => Ok(bytes.into()),
-                Err(_) => bail!("line {number} of the input is not valid Base64"),
+                Err(_) => bail!("not valid Base64"),
             },
             Self::Hex => match bytes_of_hex(&line) {
                 Some(bytes) => Ok(bytes.into()),
-                None => bail!("line {number} of the input is not an even number of hex digits"),
+                None => bail!("not an even number of hex digits"),
             },
             Self::Text => match String::from_utf8(line) {
                 Ok(line) => Ok(line.into()),
-                Err(_) => bail!(
-                    "line {number} of the input is not valid UTF-8, which text messages require"
-                ),
+                Err(_) => bail!("not valid UTF-8, which text messages require"),
             },
         }
     }
@@ -100,8 +108,15 @@ fn bytes_of_hex(line: &[u8]) -> Option<Vec<u8>> {
     Some(pairs.iter().map(|[high, low]| high << 4 | low).collect())
 }
 
-/// Returns the content of a file as a message.
-fn content(file: &Path, bytes_max: u64) -> anyhow::Result<Message> {
+/// Returns the content of a file that is to be sent.
+///
+/// # Errors
+/// Returns an error if the file cannot be read or is longer than 64 MiB.
+pub(super) fn content(file: &Path) -> anyhow::Result<Vec<u8>> {
+    content_up_to(file, FILE_BYTES_MAX)
+}
+
+fn content_up_to(file: &Path, bytes_max: u64) -> anyhow::Result<Vec<u8>> {
     let name = file.display();
     let mut bytes = Vec::new();
     let read = File::open(file).and_then(|file| file.take(bytes_max + 1).read_to_end(&mut bytes));
@@ -109,7 +124,7 @@ fn content(file: &Path, bytes_max: u64) -> anyhow::Result<Message> {
     if bytes.len() as u64 > bytes_max {
         bail!("{name} is longer than {bytes_max} bytes");
     }
-    Ok(bytes.into())
+    Ok(bytes)
 }
 
 /// Reads a line and strips its line ending. Returns `None` at the end of the input.
@@ -137,7 +152,7 @@ fn next_line(
 
 #[cfg(test)]
 mod tests {
-    use super::{Format, content, next_line};
+    use super::{Format, content_up_to, next_line};
 
     #[test]
     fn lines_lose_their_ends_and_nothing_else() {
@@ -170,7 +185,7 @@ mod tests {
 
     #[test]
     fn lines_are_what_their_format_says() {
-        let message = |format: Format, line: &[u8]| format.message(line.to_vec(), 3);
+        let message = |format: Format, line: &[u8]| format.message(line.to_vec());
         assert_eq!(message(Format::Text, b"de ad").unwrap(), "de ad".into());
         let bytes = vec![0xDE, 0xAD];
         for line in [&b"de ad"[..], b"DEAD", b" d e a d\t"] {
@@ -186,23 +201,11 @@ mod tests {
             (
                 Format::Text,
                 &b"a\xff"[..],
-                "line 3 of the input is not valid UTF-8, which text messages require",
+                "not valid UTF-8, which text messages require",
             ),
-            (
-                Format::Hex,
-                b"dea",
-                "line 3 of the input is not an even number of hex digits",
-            ),
-            (
-                Format::Hex,
-                b"xy",
-                "line 3 of the input is not an even number of hex digits",
-            ),
-            (
-                Format::Base64,
-                b"!",
-                "line 3 of the input is not valid Base64",
-            ),
+            (Format::Hex, b"dea", "not an even number of hex digits"),
+            (Format::Hex, b"xy", "not an even number of hex digits"),
+            (Format::Base64, b"!", "not valid Base64"),
         ] {
             assert_eq!(message(format, line).unwrap_err().to_string(), expected);
         }
@@ -213,9 +216,9 @@ mod tests {
         let directory = tempfile::TempDir::new().unwrap();
         let file = directory.path().join("file");
         std::fs::write(&file, b"12345").unwrap();
-        assert_eq!(content(&file, 5).unwrap(), b"12345".to_vec().into());
-        let error = content(&file, 4).unwrap_err().to_string();
+        assert_eq!(content_up_to(&file, 5).unwrap(), b"12345");
+        let error = content_up_to(&file, 4).unwrap_err().to_string();
         assert!(error.ends_with("file is longer than 4 bytes"), "{error}");
-        assert!(content(&directory.path().join("none"), 5).is_err());
+        assert!(content_up_to(&directory.path().join("none"), 5).is_err());
     }
 }

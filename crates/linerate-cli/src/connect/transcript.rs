@@ -1,4 +1,4 @@
-//! The transcript of a conversation, as text or as JSON lines.
+//! The transcript of a conversation: for people, as lines of text, or as JSON lines.
 
 use std::{
     fmt::Write as _,
@@ -9,19 +9,33 @@ use std::{
 use linerate::{Closed, Message, WebSocket};
 use serde::Serialize;
 
+use super::{
+    prompt::Screen,
+    view::{View, ending},
+};
 use crate::terminal::printable;
 
 /// Maximum number of bytes of a binary message that are shown as text.
 const PREVIEW_BYTES: usize = 32;
 
-/// Writes messages to standard output and other events to standard error. As JSON, everything goes
-/// to standard output.
+/// Writes messages to standard output and other events to standard error. As JSON, and with a
+/// prompt, everything goes to standard output.
 #[derive(Debug)]
 pub(super) struct Transcript {
     opened: Instant,
-    json: bool,
-    /// True if standard output is a terminal, so that control characters must be escaped.
-    is_terminal: bool,
+    output: Output,
+    /// The terminal while it has a prompt.
+    screen: Option<Screen>,
+}
+
+/// What the transcript looks like.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Output {
+    Json,
+    /// Messages as they arrive.
+    Lines,
+    /// For people: standard output is a terminal.
+    Terminal(View),
 }
 
 /// One line of the transcript in JSON.
@@ -72,15 +86,28 @@ struct Line<'a> {
 
 impl Transcript {
     /// Creates the transcript of a connection that was opened now.
-    pub(super) fn new(json: bool) -> Self {
+    pub(super) fn new(output: Output) -> Self {
         Self {
             opened: Instant::now(),
-            json,
-            is_terminal: io::stdout().is_terminal(),
+            output,
+            screen: None,
         }
     }
 
-    pub(super) fn opened(&self, url: &str, ws: &WebSocket) -> io::Result<()> {
+    /// Writes everything above a prompt from now on.
+    pub(super) fn with_screen(mut self, screen: Screen) -> Self {
+        self.screen = Some(screen);
+        self
+    }
+
+    /// Ends the prompt, if there is one.
+    pub(super) async fn end_prompt(&mut self) {
+        if let Some(screen) = self.screen.take() {
+            screen.end().await;
+        }
+    }
+
+    pub(super) async fn opened(&self, url: &str, ws: &WebSocket) -> io::Result<()> {
         let subprotocol = ws.subprotocol();
         let subprotocol = subprotocol.as_deref();
         let chosen = subprotocol.map(|name| format!(", subprotocol {}", printable(name, &[])));
@@ -93,39 +120,50 @@ impl Transcript {
             compression_window_bits: compression.map(|context| context.window_bits),
         };
         self.note(&format!("connected to {url}{chosen}{compressed}"), open)
+            .await
     }
 
     pub(super) fn sent(&self, message: &Message) -> io::Result<()> {
-        // In text mode, the user has just typed it.
-        if self.json {
-            self.write_json(Event::Sent(Payload::of(message)))
-        } else {
-            Ok(())
+        match self.output {
+            Output::Json => self.write_json(Event::Sent(Payload::of(message))),
+            // The user has just typed it.
+            Output::Lines | Output::Terminal(_) => Ok(()),
         }
     }
 
-    pub(super) fn received(&self, message: &Message) -> io::Result<()> {
-        if self.json {
-            return self.write_json(Event::Message(Payload::of(message)));
+    /// Reports a file that was sent, or as much of it as was.
+    pub(super) async fn file(&self, text: &str) -> io::Result<()> {
+        match self.output {
+            Output::Terminal(view) => self.print_note(view, text).await,
+            Output::Json | Output::Lines => Ok(()),
         }
-        let text = match message {
-            Message::Binary(bytes) => preview(bytes),
-            Message::Text(text) if self.is_terminal => printable(text, &['\n', '\t']),
-            Message::Text(text) => text.to_string(),
-        };
-        write_line(&text)
     }
 
-    pub(super) fn pong(&self, latency: Duration) -> io::Result<()> {
+    pub(super) async fn received(&self, message: &Message) -> io::Result<()> {
+        match (self.output, message) {
+            (Output::Json, _) => self.write_json(Event::Message(Payload::of(message))),
+            (Output::Lines, Message::Binary(bytes)) => write_line(&preview(bytes)),
+            (Output::Lines, Message::Text(text)) => write_line(text),
+            (Output::Terminal(view), _) => self.print(view.received(message, preview)).await,
+        }
+    }
+
+    /// Reports the Pong of a Ping with this payload.
+    pub(super) async fn pong(&self, payload: &str, latency: Duration) -> io::Result<()> {
         let latency_ms = milliseconds(latency);
+        let named = match payload {
+            "" => String::new(),
+            payload => format!(" {payload}"),
+        };
         self.note(
-            &format!("pong after {latency_ms:.1} ms"),
+            &format!("pong{named} after {latency_ms:.1} ms"),
             Event::Pong { latency_ms },
         )
+        .await
     }
 
     /// Writes a summary of the round-trip times, if there were any.
-    pub(super) fn round_trips(&self, round_trips: &RoundTrips) -> io::Result<()> {
+    pub(super) async fn round_trips(&self, round_trips: &RoundTrips) -> io::Result<()> {
         let RoundTrips {
             count,
             min,
@@ -145,9 +183,10 @@ impl Transcript {
                 max_ms,
             },
         )
+        .await
     }
 
-    pub(super) fn closed(&self, closed: &Closed) -> io::Result<()> {
+    pub(super) async fn closed(&self, closed: &Closed) -> io::Result<()> {
         let (code, reason) = match &closed.received {
             Some(_) => (closed.code, closed.reason()),
             None => (Closed::ABNORMAL, ""),
@@ -161,6 +200,9 @@ impl Transcript {
             text.push(' ');
             text.push_str(&printable(reason, &[]));
         }
+        if let Output::Terminal(_) = self.output {
+            text = ending(closed);
+        }
         self.note(
             &text,
             Event::Close {
@@ -169,16 +211,37 @@ impl Transcript {
                 clean: closed.clean,
             },
         )
+        .await
     }
 
     /// Writes an event that is not a message.
-    fn note(&self, text: &str, event: Event<'_>) -> io::Result<()> {
-        if self.json {
-            return self.write_json(event);
+    async fn note(&self, text: &str, event: Event<'_>) -> io::Result<()> {
+        match self.output {
+            Output::Json => self.write_json(event),
+            Output::Terminal(view) if io::stderr().is_terminal() => {
+                self.print_note(view, text).await
+            }
+            Output::Lines | Output::Terminal(_) => {
+                // If standard error is closed, the text is dropped.
+                _ = writeln!(io::stderr().lock(), "{text}");
+                Ok(())
+            }
         }
-        // If standard error is closed, the text is dropped.
-        _ = writeln!(io::stderr().lock(), "{text}");
-        Ok(())
+    }
+
+    async fn print_note(&self, view: View, text: &str) -> io::Result<()> {
+        self.print(view.note(text)).await
+    }
+
+    /// Prints on the terminal, above the prompt if there is one.
+    async fn print(&self, text: String) -> io::Result<()> {
+        match &self.screen {
+            Some(screen) => {
+                screen.print(text).await;
+                Ok(())
+            }
+            None => write_line(&text),
+        }
     }
 
     fn write_json(&self, event: Event<'_>) -> io::Result<()> {

@@ -1,8 +1,18 @@
 //! Unix: Linux and macOS.
 
-use std::io;
+use std::{
+    fs::File,
+    io,
+    os::fd::{AsFd, OwnedFd},
+};
 
-use nix::sys::resource::{Resource, getrlimit, setrlimit};
+use nix::{
+    sys::{
+        resource::{Resource, getrlimit, setrlimit},
+        termios::{SetArg, Termios, tcgetattr, tcsetattr},
+    },
+    unistd::dup2_stdin,
+};
 use socket2::Socket;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
@@ -45,6 +55,32 @@ impl HangUps {
     pub(crate) async fn recv(&mut self) {
         self.0.recv().await;
     }
+}
+
+/// The mode of the terminal on standard input: whether it passes on lines or keys, and echoes them.
+/// `None` if standard input is not a terminal.
+#[derive(Debug)]
+pub(crate) struct TerminalMode(Option<(OwnedFd, Termios)>);
+
+impl TerminalMode {
+    /// Returns the current mode.
+    pub(crate) fn save() -> Self {
+        let stdin = io::stdin();
+        let terminal = stdin.as_fd().try_clone_to_owned().ok();
+        Self(terminal.zip(tcgetattr(stdin).ok()))
+    }
+
+    /// Restores the mode, as far as the terminal still exists.
+    pub(crate) fn restore(&self) {
+        if let Self(Some((terminal, mode))) = self {
+            _ = tcsetattr(terminal, SetArg::TCSADRAIN, mode);
+        }
+    }
+}
+
+/// Makes every read from standard input that begins now return the end of the input.
+pub(crate) fn end_standard_input() -> io::Result<()> {
+    Ok(dup2_stdin(File::open("/dev/null")?)?)
 }
 
 /// Keeps the allocator from using huge pages, in this process and in those that it starts. Only

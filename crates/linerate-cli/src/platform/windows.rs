@@ -12,6 +12,25 @@ pub(crate) struct StopSignals {
     ctrl_c: CtrlC,
 }
 
+/// The mode of the terminal. A shell on Windows sets its own mode after each program.
+#[derive(Debug)]
+pub(crate) struct TerminalMode;
+
+impl TerminalMode {
+    /// Returns the current mode.
+    pub(crate) fn save() -> Self {
+        Self
+    }
+
+    /// Leaves the mode to the shell.
+    pub(crate) fn restore(&self) {}
+}
+
+/// Fails, because a program cannot take its console away from a read that has begun.
+pub(crate) fn end_standard_input() -> io::Result<()> {
+    Err(io::ErrorKind::Unsupported.into())
+}
+
 /// A signal that Windows does not have.
 #[derive(Debug)]
 pub(crate) struct HangUps;

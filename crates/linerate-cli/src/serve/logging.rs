@@ -8,7 +8,7 @@ use tracing_subscriber::{
     EnvFilter, Registry, fmt, layer::SubscriberExt, reload, util::SubscriberInitExt,
 };
 
-use crate::{log_filter, terminal::stderr_has_colors};
+use crate::{log_filter, terminal::has_colors};
 
 /// The environment variable that overrides the configured level, for temporary debugging.
 const LEVEL_VARIABLE: &str = "LINERATE_LOG";
@@ -23,7 +23,7 @@ pub(super) fn start(options: &LogOptions) -> anyhow::Result<Logging> {
     let registry = tracing_subscriber::registry().with(filter);
     let layer = fmt::layer()
         .with_writer(io::stderr)
-        .with_ansi(stderr_has_colors());
+        .with_ansi(has_colors(&std::io::stderr()));
     let started = match options.format {
         LogFormat::Json => registry
             .with(layer.json().flatten_event(true).with_current_span(false))

@@ -1,6 +1,8 @@
-//! Tests of `linerate connect`, with pipes instead of a terminal.
+//! Tests of `linerate connect`: with pipes here, with a terminal in `prompt`.
 
 mod network;
+mod prompt;
+mod terminal;
 mod versions;
 
 use std::{
