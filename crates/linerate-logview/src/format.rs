@@ -13,8 +13,12 @@
 //!
 //! `common` ends after the bytes. Fields that an administrator has appended to either are ignored.
 //! `vhost_combined` and `vhost_common` are preceded by a virtual host, with or without a port.
-//! `json` is one object per line, with the member names of nginx, Caddy or Traefik.
+//! `json` is one object per line, with the member names of nginx, Caddy, Traefik, or the load
+//! balancers of Google and Azure. `w3c` has columns that a line `#Fields:` names, as in logs of IIS
+//! and CloudFront. `alb`, `elb` and `s3` are those of Amazon; `envoy` and `squid` are
+//! the defaults of these proxies.
 
+mod columns;
 mod combined;
 mod error;
 mod escape;
@@ -31,6 +35,7 @@ mod request;
 mod tabbed;
 mod template;
 mod timestamp;
+mod w3c;
 
 use crate::lines::Marks;
 use combined::Combined;
@@ -241,10 +246,38 @@ impl Parser {
 
 #[cfg(test)]
 mod tests {
+    use super::{Format, Parser, Reason};
+
+    mod columns;
     mod custom;
     mod detection;
     mod json_lines;
     mod odd_lines;
     mod reasons;
     mod registration;
+    mod w3c;
+
+    /// Parses a line of a format, and returns its fields as one text.
+    fn fields_of(format: &str, line: &str) -> Result<String, Reason> {
+        fields(&mut Parser::new(Format::parse(format).unwrap()), line)
+    }
+
+    /// Parses a line, and returns its fields as one text.
+    fn fields(parser: &mut Parser, line: &str) -> Result<String, Reason> {
+        let record = parser.parse(line.as_bytes())?;
+        let text = |bytes| String::from_utf8_lossy(bytes);
+        Ok(format!(
+            "{} {} {} {} {} {} {} {} {} {:?}",
+            record.time,
+            text(record.address),
+            text(record.host),
+            text(record.method),
+            text(record.path),
+            record.status,
+            record.bytes_sent,
+            text(record.referrer),
+            text(record.agent),
+            record.duration
+        ))
+    }
 }

@@ -98,6 +98,18 @@ impl<'a> Fields<'a> {
         } else {
             self.texts.map(|text| text.bytes)
         };
+        self.record_of(&texts)
+    }
+
+    /// Returns the record of fields without escapes.
+    pub(super) fn plain_record(self) -> Result<Record<'a>, Reason> {
+        let texts = self.texts.map(|text| text.bytes);
+        self.record_of(&texts)
+    }
+
+    /// Returns the record with these texts.
+    #[inline]
+    fn record_of(self, texts: &[&'a [u8]; Slot::COUNT]) -> Result<Record<'a>, Reason> {
         let text = |slot: Slot| texts[slot.place()];
         let request_line = text(Slot::Request);
         let (method, target) = match RequestLine::parse(request_line) {
@@ -107,10 +119,15 @@ impl<'a> Fields<'a> {
                 present(text(Slot::Target)),
             ),
         };
+        let (authority, target) = absolute(target).unwrap_or((b"", target));
+        let host = match present(text(Slot::Host)) {
+            b"" => authority,
+            host => host,
+        };
         Ok(Record {
             time: self.time.ok_or(Reason::BadTimestamp)?,
             address: address(text(Slot::Address)),
-            host: without_port(present(text(Slot::Host))),
+            host: without_port(host),
             request: request_line,
             method,
             path: &target[..memchr(b'?', target).unwrap_or(target.len())],
@@ -150,6 +167,19 @@ fn decoded<'a>(
 #[inline]
 pub(super) fn present(field: &[u8]) -> &[u8] {
     if field == b"-" { b"" } else { field }
+}
+
+/// Splits a URL of HTTP, which is the target of requests to proxies, into the authority and the
+/// rest. Returns `None` for other targets.
+fn absolute(target: &[u8]) -> Option<(&[u8], &[u8])> {
+    let rest = target
+        .strip_prefix(b"http://")
+        .or_else(|| target.strip_prefix(b"https://"))?;
+    let end = rest.iter().position(|byte| matches!(byte, b'/' | b'?'));
+    match rest.split_at(end.unwrap_or(rest.len())) {
+        (authority, b"") => Some((authority, b"/")),
+        split => Some(split),
+    }
 }
 
 /// Returns the first address of a list, without brackets and port.
@@ -229,7 +259,7 @@ fn last_of_list(field: &[u8]) -> &[u8] {
 
 #[cfg(test)]
 mod tests {
-    use super::{Reason, Unit, address, duration, status, without_port};
+    use super::{Reason, Unit, absolute, address, duration, status, without_port};
 
     #[test]
     fn ports_and_later_list_entries_are_removed_from_addresses() {
@@ -245,6 +275,24 @@ mod tests {
             assert_eq!(address(field.as_bytes()), expected.as_bytes(), "{field}");
         }
         assert_eq!(without_port(b"[::1"), b"[::1");
+    }
+
+    #[test]
+    fn urls_are_split_into_authority_and_path() {
+        for (target, expected) in [
+            ("http://a.example:80/b?c", Some(("a.example:80", "/b?c"))),
+            ("https://a.example", Some(("a.example", "/"))),
+            ("https://a.example?b", Some(("a.example", "?b"))),
+            ("http://", Some(("", "/"))),
+            ("/http://a", None),
+            ("a.example:443", None),
+            ("*", None),
+            ("", None),
+        ] {
+            let expected =
+                expected.map(|(authority, rest)| (authority.as_bytes(), rest.as_bytes()));
+            assert_eq!(absolute(target.as_bytes()), expected, "{target}");
+        }
     }
 
     #[test]

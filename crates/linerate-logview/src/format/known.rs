@@ -46,7 +46,7 @@ pub(super) trait Layout: Clone + 'static {
         None
     }
 
-    /// Returns the variant that describes these lines best, given that this one was detected.
+    /// Returns the variant that describes these lines best, if they have this format at all.
     fn refined(self, _lines: &[&[u8]]) -> Self {
         self
     }
@@ -67,10 +67,11 @@ pub(super) fn detect(head: &[u8]) -> Option<KnownFormat> {
         .map(|line| line.strip_suffix(b"\r").unwrap_or(line))
         .collect();
     let layouts = KnownFormat::named().into_iter();
+    let layouts = layouts.map(|layout| layout.refined(&lines));
     let counted = layouts.map(|layout| (requests(&layout, &lines), layout));
     // `max_by_key` returns the last maximum, so reversing makes the first layout win ties.
     let (most, layout) = counted.rev().max_by_key(|(count, _)| *count)?;
-    (most > 0).then(|| layout.refined(&lines))
+    (most > 0).then_some(layout)
 }
 
 /// Returns how many of the lines are requests in this layout.
@@ -155,6 +156,8 @@ macro_rules! formats {
 formats! {
     combined::Combined,
     json::Json,
+    columns::Columns,
+    w3c::W3c,
     template::Template,
     #[cfg(test)]
     tabbed::Tabbed,

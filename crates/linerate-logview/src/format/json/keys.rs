@@ -35,7 +35,7 @@ pub(super) fn key(name: &[u8]) -> Key {
 fn by_lower_case(name: &[u8]) -> Key {
     let duration = |unit, rank| (Slot::Duration(unit), rank);
     let (slot, rank) = match name {
-        b"headers" | b"http" => return Key::Container,
+        b"headers" | b"http" | b"httprequest" | b"properties" => return Key::Container,
         // Caddy: client_ip is the client as reported by trusted proxies, remote_ip is the peer.
         b"client_ip" | b"clientip" | b"client_addr" => (Slot::Address, 0),
         b"remote_addr" | b"remote_ip" | b"remoteip" | b"remote_address" | b"clienthost" => {
@@ -53,31 +53,30 @@ fn by_lower_case(name: &[u8]) -> Key {
         | b"agent" => (Slot::Agent, 0),
         b"body_bytes_sent" | b"downstreamcontentsize" | b"size" => (Slot::Bytes, 0),
         b"bytes_sent" | b"bytes" | b"bytes_out" | b"response_size" | b"resp_size"
-        | b"body_bytes" => (Slot::Bytes, 1),
-        b"request_time" | b"response_time" | b"request_duration" | b"elapsed" | b"latency" => {
-            duration(Unit::Seconds, 1)
-        }
+        | b"body_bytes" | b"responsesize" | b"sentbytes" | b"responsebytes" => (Slot::Bytes, 1),
+        b"request_time" | b"response_time" | b"request_duration" | b"elapsed" | b"latency"
+        | b"timetaken" => duration(Unit::Seconds, 1),
         b"duration_ms" | b"latency_ms" | b"elapsed_ms" | b"request_time_ms"
         | b"response_time_ms" => duration(Unit::Milliseconds, 0),
         b"duration_us" | b"latency_us" => duration(Unit::Microseconds, 0),
         b"duration_ns" | b"latency_ns" => duration(Unit::Nanoseconds, 0),
         b"upstream_response_time" => duration(Unit::Seconds, 2),
         b"host" | b"http_host" | b"requesthost" => (Slot::Host, 0),
-        b"vhost" | b"virtual_host" | b"server_name" | b"domain" => (Slot::Host, 1),
+        b"vhost" | b"virtual_host" | b"server_name" | b"domain" | b"hostname" => (Slot::Host, 1),
         b"requestaddr" => (Slot::Host, 2),
-        b"request_method" | b"requestmethod" | b"method" | b"verb" | b"http_method" => {
-            (Slot::Method, 0)
-        }
+        b"request_method" | b"requestmethod" | b"method" | b"verb" | b"http_method"
+        | b"httpmethod" => (Slot::Method, 0),
         b"http_referer" | b"http_referrer" | b"referer" | b"referrer" | b"request_referer" => {
             (Slot::Referrer, 0)
         }
         b"request" | b"request_line" => (Slot::Request, 0),
-        b"status" | b"downstreamstatus" | b"status_code" | b"statuscode" | b"response_code" => {
-            (Slot::Status, 0)
-        }
+        b"status" | b"downstreamstatus" | b"status_code" | b"statuscode" | b"response_code"
+        | b"httpstatus" | b"httpstatuscode" => (Slot::Status, 0),
         b"code" | b"response_status" | b"response" | b"http_status" => (Slot::Status, 1),
         b"originstatus" | b"upstream_status" => (Slot::Status, 2),
-        b"request_uri" | b"requesturi" | b"requestpath" | b"uri" | b"url" => (Slot::Target, 0),
+        b"request_uri" | b"requesturi" | b"requesturl" | b"requestpath" | b"uri" | b"url" => {
+            (Slot::Target, 0)
+        }
         b"path" | b"request_path" | b"document_uri" | b"http_path" => (Slot::Target, 1),
         b"ts" | b"startutc" | b"time_iso8601" | b"time_local" | b"@timestamp" | b"timestamp"
         | b"msec" => (Slot::Time, 0),
