@@ -22,11 +22,12 @@ use linerate_logview::{
     aggregate::{Aggregator, Limits},
     countries::Countries,
     format::Format,
-    query::{Query, TOP_DEFAULT, TOP_MAX},
+    query::{TOP_DEFAULT, TOP_MAX},
     spill::SpillSpace,
 };
 
 use counter::Counter;
+use filter::Selected;
 use report::Layout;
 
 use crate::terminal::print;
@@ -40,6 +41,7 @@ Examples:
   linerate logs access.log --filter 'duration_us > 1000000 && bot == \"\"'
   linerate logs access.log --geoip countries.mmdb --filter 'country == \"DE\"'
   linerate logs access.log --html report.html
+  linerate logs access.log --what-changed 2021-01-22T02:00..2021-01-22T02:10
   linerate logs access.log --watch
   ssh web tail -F /var/log/nginx/access.log | linerate logs - --watch
   linerate logs access.log --format '$remote_addr [$time_local] \"$request\" $status $request_time'
@@ -74,7 +76,7 @@ pub(crate) struct Arguments {
     top: u16,
 
     /// Keep reading when the end of a file is reached, and redraw the statistics as it grows.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "what_changed")]
     watch: bool,
 
     #[command(flatten)]
@@ -100,7 +102,7 @@ pub(crate) struct Arguments {
 
 /// Which part of a log is shown, and how.
 struct View {
-    query: Option<Query>,
+    selected: Selected,
     is_json: bool,
     rows_max: usize,
     countries: Option<Countries>,
@@ -113,19 +115,26 @@ struct View {
 impl View {
     /// Returns the statistics as text or as JSON.
     fn render(&self, log: &Aggregator) -> anyhow::Result<String> {
-        let summary = match &self.query {
-            Some(query) => log.figures(query)?,
-            None => log.summary(),
-        };
-        if self.is_json {
-            return Ok(serde_json::to_string(&summary)? + "\n");
-        }
         let layout = Layout {
             width: width(),
             cuts_values: io::stdout().is_terminal(),
             rows_max: self.rows_max,
         };
-        Ok(report::report(&summary, layout))
+        let summary = match &self.selected {
+            Selected::All => log.summary(),
+            Selected::Some(query) => log.figures(query)?,
+            Selected::Changes(query) => {
+                let changes = log.changes(query)?;
+                return Ok(match self.is_json {
+                    true => serde_json::to_string(&changes)? + "\n",
+                    false => report::changes(&changes, layout),
+                });
+            }
+        };
+        Ok(match self.is_json {
+            true => serde_json::to_string(&summary)? + "\n",
+            false => report::report(&summary, layout),
+        })
     }
 
     /// Returns the limits on what is kept.
@@ -145,12 +154,13 @@ impl View {
 pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
     let files = files::expand(&arguments.files)?;
     let rows_max = usize::from(arguments.top);
-    let query = arguments
+    let selected = arguments
         .filters
-        .query(rows_max.max(TOP_DEFAULT), arguments.geoip.is_some())?;
-    let needs_columns = query.is_some() || arguments.html.html.is_some();
+        .selected(rows_max.max(TOP_DEFAULT), arguments.geoip.is_some())?;
+    let is_filtered = selected != Selected::All;
+    let needs_columns = is_filtered || arguments.html.html.is_some();
     let view = View {
-        query,
+        selected,
         is_json: arguments.json,
         rows_max,
         countries: arguments
@@ -175,7 +185,6 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
         let follower = follow::Follower::open(&files, arguments.format)?;
         return watch::watch(follower, &mut log, &view);
     }
-    let is_filtered = view.query.is_some();
     source::read_all(&files, arguments.format.as_ref(), &mut log, is_filtered)?;
     let log = log.settled();
     if log.lines() > 0 && log.requests() == 0 {

@@ -5,6 +5,7 @@ mod batch;
 mod bots;
 mod browsers;
 mod by_code;
+mod changes;
 mod country_codes;
 mod counts;
 mod dictionaries;
@@ -27,8 +28,8 @@ mod timeline;
 
 use crate::format::{Format, Parser, Reason};
 use crate::lines::{Line, LineSplitter, Marks};
-use crate::query::{Query, QueryError, Rows};
-use crate::summary::{Damage, Summary};
+use crate::query::{ChangesQuery, Query, QueryError, Rows};
+use crate::summary::{Changes, Damage, Summary};
 pub use batch::Batch;
 pub(crate) use figures::Answer;
 use figures::Figures;
@@ -150,6 +151,19 @@ impl Aggregator {
             Answer::Figures(summary) => Ok(*summary),
             Answer::Rows(_) => unreachable!("a search for figures finds figures"),
         }
+    }
+
+    /// Returns the values that explain the difference between two periods.
+    ///
+    /// The columns are scanned once for each period. Counts are exact unless
+    /// [`Changes::approximate`] is true.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if a period is empty, if the question exceeds a limit, or if what was kept
+    /// of the log cannot answer it.
+    pub fn changes(&self, query: &ChangesQuery) -> Result<Changes, QueryError> {
+        self.figures.changes(query)
     }
 
     /// Returns why no query can be answered, as [`figures`](Self::figures) would, or `None` if
@@ -288,6 +302,7 @@ fn count_unusual(figures: &mut Figures, parser: &mut Parser, line: Line<'_>) {
 
 #[cfg(test)]
 mod tests {
+    mod changes;
     mod countries;
     mod cuts;
     mod figures;

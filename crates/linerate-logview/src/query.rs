@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
+mod changes;
 pub(crate) mod condition;
 mod constants;
 pub(crate) mod encoding;
@@ -12,6 +13,7 @@ mod field;
 pub(crate) mod ranges;
 pub(crate) mod values;
 
+pub use changes::{ChangesQuery, Period};
 pub use error::{FilterError, FilterProblem, QueryError};
 pub use field::Field;
 

@@ -6,8 +6,10 @@ use serde::Serialize;
 
 use crate::decode::DecodeError;
 
+mod changes;
 mod panels;
 
+pub use changes::{Change, Changes, PeriodTotals};
 pub use panels::{
     Bots, ErrorPaths, Filterable, Firewall, Latency, Panel, Panels, Ranked, RowsKept, Suspect,
 };

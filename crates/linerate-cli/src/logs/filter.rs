@@ -2,7 +2,7 @@
 
 use anyhow::{Context, anyhow, bail};
 use clap::Args;
-use linerate_logview::query::{Field, Query, QueryError};
+use linerate_logview::query::{ChangesQuery, Field, Period, Query, QueryError};
 use time::{Date, OffsetDateTime, PrimitiveDateTime, format_description};
 
 /// The options that select requests.
@@ -28,21 +28,43 @@ pub(super) struct Filters {
     /// Count only requests before this time, in the same formats as --from.
     #[arg(long, value_name = "TIME", value_parser = moment)]
     until: Option<i64>,
+
+    /// Show which values explain why this period differs from another, instead of the statistics:
+    /// 2021-01-22T02:00..2021-01-22T02:10, in the same formats as --from. Values whose requests
+    /// grew or fell more than all requests did come first.
+    #[arg(long, value_name = "PERIOD", value_parser = period, conflicts_with_all = ["from", "until"])]
+    what_changed: Option<Period>,
+
+    /// The period that --what-changed is compared with. The default is the period of the same
+    /// length before it.
+    #[arg(long, value_name = "PERIOD", value_parser = period, requires = "what_changed")]
+    compared_with: Option<Period>,
+}
+
+/// What is shown of a log.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Selected {
+    /// The statistics of all requests.
+    All,
+    /// The statistics of some requests.
+    Some(Query),
+    /// The values that explain a change.
+    Changes(ChangesQuery),
 }
 
 impl Filters {
-    /// Returns the query for the selected requests, or `None` if all requests are selected.
+    /// Returns what is selected.
     ///
     /// # Errors
     /// Returns an error if a filter is invalid, or if it uses `country` without a database of
     /// countries.
-    pub(super) fn query(
-        &self,
-        top_max: usize,
-        has_countries: bool,
-    ) -> anyhow::Result<Option<Query>> {
-        if self.filters.is_empty() && self.from.is_none() && self.until.is_none() {
-            return Ok(None);
+    pub(super) fn selected(&self, top_max: usize, has_countries: bool) -> anyhow::Result<Selected> {
+        if self.filters.is_empty()
+            && self.from.is_none()
+            && self.until.is_none()
+            && self.what_changed.is_none()
+        {
+            return Ok(Selected::All);
         }
         let query = Query {
             from: self.from,
@@ -56,7 +78,15 @@ impl Filters {
                 "--filter uses country, which requires a database of countries: add --geoip FILE"
             );
         }
-        Ok(Some(query))
+        let Some(after) = self.what_changed else {
+            return Ok(Selected::Some(query));
+        };
+        Ok(Selected::Changes(ChangesQuery {
+            before: self.compared_with.unwrap_or(after.preceding()),
+            after,
+            filters: query.filters,
+            top_max,
+        }))
     }
 
     /// Adds the text of the filter with a marker at the position of the error, if that is known.
@@ -72,6 +102,21 @@ impl Filters {
             None => anyhow!("--filter: {error}"),
         }
     }
+}
+
+/// Parses a period, `FROM..UNTIL`.
+fn period(text: &str) -> anyhow::Result<Period> {
+    let (from, until) = text
+        .split_once("..")
+        .context("expected two times, such as 2021-01-22T02:00..2021-01-22T02:10")?;
+    let period = Period {
+        from: moment(from)?,
+        until: moment(until)?,
+    };
+    if period.seconds() == 0 {
+        bail!("the period ends before it begins");
+    }
+    Ok(period)
 }
 
 /// Parses a time in any of several common notations; returns seconds since 1970-01-01 UTC.
@@ -114,7 +159,9 @@ fn moment(text: &str) -> anyhow::Result<i64> {
 mod tests {
     use clap::{Parser, error::ErrorKind};
 
-    use super::{Filters, Query, moment};
+    use linerate_logview::query::{ChangesQuery, Period};
+
+    use super::{Filters, Selected, moment};
 
     #[derive(Debug, Parser)]
     struct Line {
@@ -122,24 +169,55 @@ mod tests {
         filters: Filters,
     }
 
-    fn query(words: &[&str]) -> anyhow::Result<Option<Query>> {
+    fn selected(words: &[&str]) -> anyhow::Result<Selected> {
         let line = Line::try_parse_from([&["logs"], words].concat()).unwrap();
-        line.filters.query(20, false)
+        line.filters.selected(20, false)
     }
 
     #[test]
     fn options_become_a_query() {
-        assert_eq!(query(&[]).unwrap(), None);
+        assert_eq!(selected(&[]).unwrap(), Selected::All);
         let filters = ["status >= 500", "path.startsWith(\"/api/\")"];
         let words = [
             "--filter", filters[0], "--from", "60", "--filter", filters[1],
         ];
-        let query = query(&words).unwrap().unwrap();
+        let Selected::Some(query) = selected(&words).unwrap() else {
+            panic!("some requests are selected");
+        };
         assert_eq!(query.filters, filters);
         assert_eq!(
             (query.from, query.until, query.top_max),
             (Some(60), None, 20)
         );
+    }
+
+    #[test]
+    fn a_period_is_compared_with_the_one_before_it_or_with_another() {
+        let after = Period {
+            from: 120,
+            until: 180,
+        };
+        let mut expected = ChangesQuery::new(
+            Period {
+                from: 60,
+                until: 120,
+            },
+            after,
+        );
+        let words = ["--what-changed", "120..180"];
+        assert_eq!(
+            selected(&words).unwrap(),
+            Selected::Changes(expected.clone())
+        );
+        expected.before = Period { from: 0, until: 99 };
+        let words = [&words[..], &["--compared-with", "0..99"]].concat();
+        assert_eq!(selected(&words).unwrap(), Selected::Changes(expected));
+        for wrong in ["120", "180..120", "5..5", "..", "2021-01-22..soon"] {
+            assert!(Line::try_parse_from(["logs", "--what-changed", wrong]).is_err());
+        }
+        let words = ["logs", "--what-changed", "0..9", "--from", "5"];
+        let error = Line::try_parse_from(words).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::ArgumentConflict);
     }
 
     #[test]
@@ -163,12 +241,12 @@ mod tests {
 
     #[test]
     fn filters_that_are_wrong_are_shown_with_the_place() {
-        let error = query(&["--filter", "true", "--filter", "status = 5"]).unwrap_err();
+        let error = selected(&["--filter", "true", "--filter", "status = 5"]).unwrap_err();
         assert_eq!(
             error.to_string(),
             "--filter: filter 2, column 8: found =, expected ==\n  status = 5\n         ^"
         );
-        let error = query(&["--filter", "country == \"DE\""]).unwrap_err();
+        let error = selected(&["--filter", "country == \"DE\""]).unwrap_err();
         assert!(error.to_string().contains("--geoip"), "{error}");
     }
 }

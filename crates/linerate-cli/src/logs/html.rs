@@ -23,7 +23,7 @@ use crate::serve::assets;
 pub(super) struct Options {
     /// Write the statistics to an HTML file, which can be filtered and zoomed in a browser without
     /// a server or a network. The name must end with .html.
-    #[arg(long, value_name = "FILE", value_parser = html_file, conflicts_with_all = ["json", "watch", "filters", "from", "until"])]
+    #[arg(long, value_name = "FILE", value_parser = html_file, conflicts_with_all = ["json", "watch", "filters", "from", "until", "what_changed"])]
     pub(super) html: Option<PathBuf>,
 
     /// Maximum size of this file in bytes. If a log does not fit, filters use less exact times and

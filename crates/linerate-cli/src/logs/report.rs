@@ -1,11 +1,12 @@
 //! The statistics as text, with tables and bars.
 
+mod changes;
 mod charts;
 mod table;
 mod text;
 
 use linerate_harness::table::grouped;
-use linerate_logview::summary::{Damage, Summary};
+use linerate_logview::summary::{Changes, Damage, Summary};
 pub(super) use text::counted;
 use text::{bytes, moment, printable, shortened};
 
@@ -32,6 +33,16 @@ pub(super) fn report(summary: &Summary, layout: Layout) -> String {
     report.panels(summary);
     report.firewall(&summary.firewall);
     report.unparsed(summary);
+    report.text
+}
+
+/// Returns what has changed, as text.
+pub(super) fn changes(changes: &Changes, layout: Layout) -> String {
+    let mut report = Report {
+        text: String::new(),
+        layout,
+    };
+    report.changes(changes);
     report.text
 }
 

@@ -278,6 +278,35 @@ fn filters_choose_requests() {
 }
 
 #[test]
+fn what_has_changed_is_answered_as_text_and_as_json() {
+    let line = |minute: u64, path: &str| {
+        format!(
+            "192.0.2.1 - - [22/Jan/2021:02:{minute:02}:00 +0000] \"GET {path} HTTP/1.1\" 200 1\n"
+        )
+    };
+    let usual = (0..20).map(|minute| line(minute, "/"));
+    let rise = (0..50).map(|_| line(15, "/new"));
+    let log: String = usual.chain(rise).collect();
+    let arguments = [
+        "-",
+        "--what-changed",
+        "2021-01-22T02:10..2021-01-22T02:20",
+        "--json",
+    ];
+    let changes = figures(&arguments, log.as_bytes());
+    assert_eq!(changes["before"]["requests"], 10);
+    assert_eq!(changes["after"]["requests"], 60);
+    let expected = json!([
+        {"field": "path", "value": "/new", "before": 0, "after": 50, "share": 1.0},
+    ]);
+    assert_eq!(changes["values"], expected);
+    let output = logs(&arguments[..3], log.as_bytes());
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.contains("50 requests more than at the rate before.\n"));
+    assert!(text.contains("100.0 %  path      /new\n"), "{text}");
+}
+
+#[test]
 fn watch_reads_standard_input_to_its_end() {
     let (log, bytes_sent) = made_log(900);
     let output = logs(&["-", "--watch", "--json"], log.as_bytes());

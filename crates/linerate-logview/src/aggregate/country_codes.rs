@@ -85,9 +85,9 @@ impl CountryCodes {
         codes.map(|&code| by_code[code as usize]).collect()
     }
 
-    /// Returns the panel of countries, from the tallies of addresses. Addresses without a code are
+    /// Returns the tallies of countries, from those of addresses. Addresses without a code are
     /// looked up again if they are tracked; the requests of other addresses are not counted.
-    pub(super) fn panel(&self, addresses: Dimension<'_>, top_max: usize) -> Panel {
+    pub(super) fn tallies(&self, addresses: Dimension<'_>) -> BTreeMap<String, Tally> {
         let mut sums: BTreeMap<String, Tally> = BTreeMap::new();
         let with_code = addresses.tallies.iter().skip(FIRST as usize);
         let mut by_code = vec![Tally::default(); self.codes.len() + FIRST as usize];
@@ -98,16 +98,22 @@ impl CountryCodes {
         for (code, tally) in (0..).zip(&by_code).filter(|(_, tally)| tally.requests > 0) {
             sums.insert(self.codes.text(code), *tally);
         }
-        let mut not_counted = addresses.tally(OTHER).requests;
-        let is_exact = not_counted == 0;
         for tracked in addresses.overflow.into_iter().flat_map(|it| it.tracked()) {
             let countries = self.countries.as_ref();
             let country = countries.and_then(|it| it.of(&tracked.text));
             let country = country.map(|it| it.code);
             let sum = sums.entry(country.unwrap_or_default()).or_default();
             sum.add(&tracked.tally);
-            not_counted -= tracked.tally.requests;
         }
+        sums
+    }
+
+    /// Returns the panel of countries, from the tallies of addresses.
+    pub(super) fn panel(&self, addresses: Dimension<'_>, top_max: usize) -> Panel {
+        let mut sums = self.tallies(addresses);
+        let not_tracked = addresses.tally(OTHER).requests;
+        let tracked = addresses.overflow.into_iter().flat_map(|it| it.tracked());
+        let not_counted = not_tracked - tracked.map(|it| it.tally.requests).sum::<u64>();
         let unknown = sums.remove("").unwrap_or_default();
         let candidates = sums
             .iter()
@@ -115,7 +121,7 @@ impl CountryCodes {
         let top = highest(top_max, candidates).into_iter();
         Panel {
             distinct: sums.len() as u64,
-            exact: is_exact,
+            exact: not_tracked == 0,
             error_max: not_counted,
             not_counted,
             none: unknown.requests,

@@ -4,6 +4,7 @@ mod packed;
 
 use super::agent_names::AgentNames;
 use super::batch::Batch;
+use super::changes::changes;
 use super::country_codes::CountryCodes;
 use super::dictionaries::{Dictionaries, values};
 use super::dictionary::{NONE, OTHER};
@@ -18,10 +19,10 @@ use super::timeline::Timeline;
 use super::{bots, browsers};
 use crate::excerpt::excerpt;
 use crate::format::{Reason, Record};
-use crate::query::{Query, QueryError, Rows};
+use crate::query::{ChangesQuery, Query, QueryError, Rows};
 use crate::store::{ADDRESS, AGENT, HOST, METHOD, Row, TEXTS};
 use crate::store::{LineStore, Store};
-use crate::summary::{Filterable, Summary};
+use crate::summary::{Changes, Filterable, Summary};
 
 pub use packed::{Detail, PACKED_REQUESTS_MAX, PackError, UnpackError};
 
@@ -204,8 +205,34 @@ impl Figures {
         ))
     }
 
+    /// Returns the values that explain the difference between two periods.
+    pub(super) fn changes(&self, query: &ChangesQuery) -> Result<Changes, QueryError> {
+        let before = self.counted(&query.of(query.before)?)?;
+        let after = self.counted(&query.of(query.after)?)?;
+        let report = |tallies| self.report_of(tallies, query.top_max);
+        Ok(changes(query, report(&before), report(&after)))
+    }
+
+    /// Counts the requests that a query selects.
+    fn counted(&self, query: &Query) -> Result<Tallies, QueryError> {
+        let mut search = self.search(query)?;
+        while !self.step(&mut search)? {}
+        match search.wanted {
+            Wanted::Figures { tallies, .. } => Ok(*tallies),
+            Wanted::Rows { .. } => unreachable!("a search for figures counts"),
+        }
+    }
+
     /// Examines some more requests. Returns the answer once all have been examined.
     pub(super) fn advance(&self, search: &mut Search) -> Result<Option<Answer>, QueryError> {
+        match self.step(search)? {
+            true => self.answer(search).map(Some),
+            false => Ok(None),
+        }
+    }
+
+    /// Examines some more requests. Returns true once all have been examined.
+    fn step(&self, search: &mut Search) -> Result<bool, QueryError> {
         // Meanwhile, the requests may have exceeded their limit.
         if let Some(error) = self.refusal() {
             return Err(error);
@@ -226,10 +253,7 @@ impl Figures {
         search.filter = filter;
         scanned.map_err(QueryError::SpillUnreadable)?;
         search.add(&numbers, &rows);
-        match search.is_done() {
-            true => self.answer(search).map(Some),
-            false => Ok(None),
-        }
+        Ok(search.is_done())
     }
 
     fn answer(&self, search: &Search) -> Result<Answer, QueryError> {
@@ -344,14 +368,18 @@ impl Figures {
         }
     }
 
-    fn report(&self, tallies: &Tallies, top_max: usize) -> Summary {
-        let report = Report {
+    fn report_of<'a>(&'a self, tallies: &'a Tallies, top_max: usize) -> Report<'a> {
+        Report {
             dictionaries: &self.dictionaries,
             tallies,
             bots: &self.bots,
             countries: self.countries.as_ref(),
             top_max,
-        };
+        }
+    }
+
+    fn report(&self, tallies: &Tallies, top_max: usize) -> Summary {
+        let report = self.report_of(tallies, top_max);
         let panels = report.panels();
         let (addresses, paths) = (&panels.address, &panels.path);
         let timeline = &tallies.timeline;

@@ -142,7 +142,7 @@ impl<'a> Report<'a> {
         }
     }
 
-    fn dimension(self, text: usize) -> Dimension<'a> {
+    pub(super) fn dimension(self, text: usize) -> Dimension<'a> {
         Dimension {
             dictionary: self.dictionaries.of(text),
             tallies: &self.tallies.by_code[text],

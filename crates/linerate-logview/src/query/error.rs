@@ -23,6 +23,14 @@ pub enum QueryError {
         /// The most bytes of the columns.
         bytes_max: usize,
     },
+    /// A period ends before it begins, or has no length.
+    #[error("the period from {from} until {until}, in seconds since 1970, is empty")]
+    EmptyPeriod {
+        /// The first moment.
+        from: i64,
+        /// The first moment after the period.
+        until: i64,
+    },
     /// A filter is invalid for any log.
     #[error("{0}")]
     Filter(FilterError),
@@ -189,6 +197,7 @@ impl QueryError {
     pub fn code(&self) -> &'static str {
         match self {
             Self::ColumnsFull { .. } => "columns_full",
+            Self::EmptyPeriod { .. } => "empty_period",
             Self::Filter(_) => "bad_filter",
             Self::NoCountries => "no_countries",
             Self::NotToldApart { .. } => "not_told_apart",

@@ -121,7 +121,7 @@ impl Report {
     }
 
     /// Returns a value, in at most `room` characters if values are cut.
-    fn value(&self, value: &str, room: usize) -> String {
+    pub(super) fn value(&self, value: &str, room: usize) -> String {
         let value = printable(value);
         match self.layout.cuts_values {
             true => without_middle(&value, room),

@@ -1,6 +1,9 @@
-use linerate_logview::aggregate::{Aggregator, Limits};
+use linerate_logview::{
+    aggregate::{Aggregator, Limits},
+    query::{ChangesQuery, Period},
+};
 
-use super::{Layout, report};
+use super::{Layout, changes, report};
 
 const NARROW: Layout = Layout {
     width: 80,
@@ -150,4 +153,42 @@ fn counts_of_one_are_singular() {
     let text = report(&log.summary(), NARROW);
     assert!(text.contains("\nBots: 1 request\n"), "{text}");
     assert!(text.contains("each column is 1 second, peak 1\n"), "{text}");
+}
+
+#[test]
+fn what_has_changed_is_said_with_both_counts() {
+    let after = Period {
+        from: 1_611_278_100,
+        until: 1_611_278_400,
+    };
+    let mut log = log();
+    for i in 0..900 {
+        let line = format!(
+            "198.51.100.7 - - [22/Jan/2021:01:{:02}:05 +0000] \"GET /login\x1b HTTP/1.1\" 401 10 \"-\" \"-\"\n",
+            15 + i % 5
+        );
+        log.handle_input(line.as_bytes());
+    }
+    let query = ChangesQuery::new(after.preceding(), after);
+    let text = changes(&log.changes(&query).unwrap(), NARROW);
+    let expected = "
+              requests     sent   errors  from
+  before           300   300 kB      100  2021-01-22 01:10:00 UTC, 5 minutes
+  after          1,200   309 kB    1,000  2021-01-22 01:15:00 UTC, 5 minutes
+
+900 requests more than at the rate before.
+
+Values that stand out
+       before      after    share  field     value
+            0        900  100.0 %  agent     (none)
+            0        900  100.0 %  path      /login\\u{1b}
+            0        900  100.0 %  address   198.51.100.7
+";
+    assert_eq!(format!("\n{text}"), expected);
+    let quiet = ChangesQuery::new(query.before, query.before);
+    let text = changes(&log.changes(&quiet).unwrap(), NARROW);
+    assert!(
+        text.ends_with("\nAs many requests as at the rate before.\nNo value stands out.\n"),
+        "{text}"
+    );
 }
