@@ -22,7 +22,7 @@ fuzz_target!(|data: &[u8]| {
     let exact = Detail {
         seconds: 1,
         values_max: usize::MAX,
-    rounds_numbers: false,
+        rounds_numbers: false,
     };
     let packed = log.pack(exact).expect("it was packed before");
     let again = Aggregator::unpack(&packed).expect("it has just been packed");
