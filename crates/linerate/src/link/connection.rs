@@ -528,9 +528,9 @@ fn handle_control(
     match control {
         Control::Close(frame) => lazy.get_or_insert_default().received_close = Some(frame),
         Control::Ping => outbox.take_control(engine),
-        Control::Pong(payload) => {
+        Control::Pong(mark) => {
             if let Some(lazy) = lazy {
-                lazy.round_trips.handle_pong(&payload);
+                lazy.round_trips.handle_pong(mark);
             }
         }
     }

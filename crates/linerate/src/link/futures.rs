@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use super::{Link, Mode, Received, Urgency, into_message};
+use super::{Link, Mode, Received, Urgency, into_message, round_trips::PongMark};
 use crate::{Batch, Message, Replies, Result, clock};
 
 /// A future that receives one message; it unregisters from the link if it is dropped while waiting.
@@ -144,7 +144,8 @@ pub(crate) async fn round_trip(link: &Link, payload: &[u8]) -> Result<Duration> 
             connection
                 .outbox
                 .push_ping(&mut connection.engine, payload)?;
-            let answer = connection.lazy_mut().round_trips.expect(payload);
+            let mark = PongMark::of(payload);
+            let answer = connection.lazy_mut().round_trips.expect(mark);
             expected = Some((answer, clock::now()));
             Ok(0)
         })

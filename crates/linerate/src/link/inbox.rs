@@ -20,7 +20,7 @@ use linerate_proto::{
     engine::{MessageKind, RawEvent},
 };
 
-use super::{Side, turn::Turn};
+use super::{Side, round_trips::PongMark, turn::Turn};
 use crate::{
     CloseFrame, Error,
     message::Message,
@@ -99,8 +99,8 @@ pub(super) enum Control {
     Close(Box<CloseFrame>),
     /// A Ping, which the engine has an answer to.
     Ping,
-    /// A Pong with its payload.
-    Pong(Box<[u8]>),
+    /// A Pong.
+    Pong(PongMark),
 }
 
 /// What happens to the message that is arriving.
@@ -568,7 +568,7 @@ impl Inbox {
                 }
                 Ok(RawEvent::Pong(payload)) => {
                     self.turn.count_control();
-                    Ok(Parsed::Control(Control::Pong(payload.into())))
+                    Ok(Parsed::Control(Control::Pong(PongMark::of(payload))))
                 }
                 Err(error) => Err(Box::new(error)),
             };

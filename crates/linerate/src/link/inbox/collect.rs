@@ -2,7 +2,9 @@
 
 use linerate_proto::{Endpoint, Engine, ProtocolError, Role, engine::RawEvent};
 
-use super::{Chunk, Control, EngineLimits, Inbox, Incoming, Mode, Parsed, Parsing, Side, Unparsed};
+use super::{
+    Chunk, Control, EngineLimits, Inbox, Incoming, Mode, Parsed, Parsing, PongMark, Side, Unparsed,
+};
 use crate::batch::{Batch, Collected, MessageCow};
 
 /// What comes after a part of the input.
@@ -195,7 +197,7 @@ impl Inbox {
             }
             Some(Ok(RawEvent::Pong(payload))) => {
                 self.turn.count_control();
-                control = Some(Control::Pong(payload.into()));
+                control = Some(Control::Pong(PongMark::of(payload)));
             }
             None => {}
             Some(Err(error)) => return Next::Error(Box::new(error)),
