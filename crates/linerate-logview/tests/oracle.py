@@ -1,7 +1,7 @@
 """Prints the figures of the access log on standard input as JSON.
 
-With a query as its argument, it prints those of the matching requests, in buckets of the query's
-`bucket_seconds`.
+With a list of queries as its argument, it prints a list: for each query the figures of the matching
+requests, in buckets of the query's `bucket_seconds`.
 
 An independent implementation for the tests: one regular expression and the standard library.
 """
@@ -229,7 +229,8 @@ def period(parsed, query):
 
 def timeline(requests, seconds, period):
     times = [request["time"] for request in requests] + period
-    span = range(min(times) // seconds, max(times) // seconds + 1)
+    # Nothing has no time axis.
+    span = range(min(times) // seconds, max(times) // seconds + 1) if requests else range(0)
     buckets = collections.Counter()
     for request in requests:
         bucket = request["time"] // seconds
@@ -240,7 +241,7 @@ def timeline(requests, seconds, period):
     methods = {request["method"] for request in requests} - {b""}
     series = lambda name: [buckets[name, bucket] for bucket in span]
     return {
-        "start": span.start * seconds,
+        "start": span.start * seconds if requests else None,
         "bucket_seconds": seconds,
         "classes": {text(name): series(name) for name in names},
         "bytes": series("bytes"),
@@ -250,14 +251,8 @@ def timeline(requests, seconds, period):
     }
 
 
-def main():
-    query = json.loads(sys.argv[1]) if len(sys.argv) > 1 else {}
-    log = sys.stdin.buffer.read()
-    lines = log.split(b"\n")
-    if not lines[-1]:
-        lines.pop()
-    lines = [line[:-1] if line.endswith(b"\r") else line for line in lines]
-    parsed = [parse(line) for line in lines if line]
+def figures(log, lines, parsed, query):
+    """The figures of the requests that a query matches."""
     requests = [request for request in parsed if request and is_chosen(request, query)]
 
     dimensions = ["address", "agent", "host", "method", "path", "referrer", "status"]
@@ -265,7 +260,7 @@ def main():
     counts = lambda name: collections.Counter(
         text(request[name]) for request in requests if request[name]
     )
-    figures = {
+    return {
         "lines": len(lines),
         "requests": len(requests),
         "unparsed": parsed.count(None),
@@ -280,8 +275,8 @@ def main():
         | counts("status_class"),
         "methods": counts("method"),
         "top_paths": [[it["value"], it["requests"]] for it in panels["path"]["top"]],
-        "first_time": min(request["time"] for request in requests),
-        "last_time": max(request["time"] for request in requests),
+        "first_time": min((request["time"] for request in requests), default=None),
+        "last_time": max((request["time"] for request in requests), default=None),
         "timeline": timeline(requests, query.get("bucket_seconds", 60), period(parsed, query)),
         "panels": panels,
         "bots": bots(requests),
@@ -292,7 +287,17 @@ def main():
         "approximate": False,
         "firewall": firewall(requests),
     }
-    json.dump(figures, sys.stdout)
+
+
+def main():
+    queries = json.loads(sys.argv[1]) if len(sys.argv) > 1 else [{}]
+    log = sys.stdin.buffer.read()
+    lines = log.split(b"\n")
+    if not lines[-1]:
+        lines.pop()
+    lines = [line[:-1] if line.endswith(b"\r") else line for line in lines]
+    parsed = [parse(line) for line in lines if line]
+    json.dump([figures(log, lines, parsed, query) for query in queries], sys.stdout)
 
 
 main()

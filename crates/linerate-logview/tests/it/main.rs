@@ -5,5 +5,6 @@ mod growth;
 mod memory;
 mod odd_log;
 mod oracle;
+mod random_queries;
 mod real_log;
 mod spilled;

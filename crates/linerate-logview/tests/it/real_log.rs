@@ -9,7 +9,7 @@ use linerate_logview::aggregate::{Aggregator, Limits};
 use linerate_logview::session::{self, Session, SessionId};
 use linerate_logview::summary::Summary;
 
-use crate::oracle;
+use crate::{oracle, random_queries};
 
 const FILE: &str = concat!(
     env!("CARGO_MANIFEST_DIR"),
@@ -151,6 +151,12 @@ fn oracle_agrees_on_the_real_log() {
     ]});
     let filter = r#"path.startsWith("/socket") && !(status >= 200 && status < 300)"#;
     oracle::compare_chosen(&log, query, &[filter]);
+}
+
+#[test]
+fn oracle_agrees_on_random_queries_of_the_real_log() {
+    let Some(log) = real_log() else { return };
+    random_queries::compare(&oracle::read(&log), &log, 50, 7);
 }
 
 #[test]

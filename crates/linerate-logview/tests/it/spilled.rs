@@ -5,10 +5,10 @@ use std::sync::Arc;
 use linerate_logview::aggregate::{Aggregator, Limits};
 use linerate_logview::query::{Query, QueryError};
 use linerate_logview::spill::SpillSpace;
-use serde_json::{Value, json};
 
-use crate::generator::{self, Random, Recipe};
-use crate::oracle::{compare_query, read_within};
+use crate::generator::{self, Recipe};
+use crate::oracle::read_within;
+use crate::random_queries;
 
 const COLUMN_BYTES_MAX: usize = 384 << 10;
 
@@ -41,43 +41,6 @@ fn asked(filters: &[&str]) -> Query {
     }
 }
 
-/// Returns a random query: conditions for the oracle, and the same ones as filters.
-fn any_query(random: &mut Random) -> (Value, Vec<String>) {
-    let digit = |random: &mut Random| random.below(10);
-    let mut conditions = Vec::new();
-    let mut filters = Vec::new();
-    let choices = [
-        ("path", format!("/shop/items/{}*", digit(random))),
-        ("path", format!("*{}.html", digit(random))),
-        ("path", format!("/shop/items/{}.html", random.below(500))),
-        ("method", random.of(&["GET", "POST"]).to_owned()),
-        (
-            "agent",
-            random.of(&["*bot*", "curl*", "*Firefox*"]).to_owned(),
-        ),
-        ("status_class", random.of(&["2xx", "4xx", "5*"]).to_owned()),
-        ("address", format!("10.*.{}", digit(random))),
-    ];
-    for (dimension, value) in choices {
-        if random.below(3) == 0 {
-            let exclude = random.below(2) == 0;
-            conditions.push(json!({"dimension": dimension, "value": value, "exclude": exclude}));
-            let operator = if exclude { "!=" } else { "==" };
-            filters.push(format!("{dimension} {operator} {value:?}"));
-        }
-    }
-    if random.below(2) == 0 {
-        let network = random.of(&["10.0.0.0/21", "2001:db8::/44", "0.0.0.0/0"]);
-        conditions.push(
-            json!({"dimension": "address", "value": network, "network": true, "exclude": true}),
-        );
-        filters.push(format!("address != {network:?}"));
-    }
-    let from = 1_611_273_600 + random.below(20_000);
-    let query = json!({"conditions": conditions, "from": from, "until": from + 20_000});
-    (query, filters)
-}
-
 #[test]
 fn oracle_agrees_on_random_queries_of_a_log_that_is_mostly_in_a_file() {
     let folder = tempfile::tempdir().unwrap();
@@ -93,19 +56,7 @@ fn oracle_agrees_on_random_queries_of_a_log_that_is_mostly_in_a_file() {
     assert!(summary.filterable.complete && summary.filterable.refusal.is_none());
     assert!(summary.filterable.bytes <= COLUMN_BYTES_MAX as u64);
 
-    let mut random = Random(5);
-    let mut compared = 0;
-    while compared < 5 {
-        let (conditions, filters) = any_query(&mut random);
-        let filters: Vec<&str> = filters.iter().map(String::as_str).collect();
-        let mut query = asked(&filters);
-        (query.from, query.until) = (conditions["from"].as_i64(), conditions["until"].as_i64());
-        // The oracle has no figures of nothing.
-        if log.figures(&query).unwrap().requests > 0 {
-            compare_query(&log, &text, conditions, &filters);
-            compared += 1;
-        }
-    }
+    random_queries::compare(&log, &text, 5, 5);
 }
 
 #[test]
