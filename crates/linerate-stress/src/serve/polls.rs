@@ -16,10 +16,10 @@ use crate::{
 /// The number of sessions at a time.
 const SESSIONS_MAX: usize = 200;
 
-/// The memory that each may cost, in bytes: answers that wait for a poll, of which a client may
-/// have `client.queue_bytes_max` like any other that does not read, the events of two bodies that
-/// wait for room, and a connection with the task of the session.
-const BYTES_EACH: u64 = (64 << 10) + (256 << 10) + 2 * (64 << 10) + (48 << 10);
+/// The memory that each may cost, in bytes: what waits for a poll, and answers, of which a client
+/// may have `client.queue_bytes_max` like any other that does not read, the events of two bodies
+/// that wait for room, and a connection with the task of the session.
+const BYTES_EACH: u64 = (256 << 10) + (256 << 10) + 2 * (64 << 10) + (48 << 10);
 
 pub(super) fn rows() -> [Row; 2] {
     [

@@ -62,6 +62,8 @@ struct State {
     input_bytes: Option<usize>,
     /// True while a request waits for output.
     is_polled: bool,
+    /// True while that request waits for more output.
+    is_gathering: bool,
     /// True while a request delivers messages of the client.
     is_sending: bool,
     /// Wakes the session when there is input.
@@ -111,6 +113,7 @@ impl PolledSession {
                 reason: None,
                 input_bytes: None,
                 is_polled: false,
+                is_gathering: false,
                 is_sending: false,
                 reader: None,
                 writer: None,
@@ -132,7 +135,13 @@ impl PolledSession {
 
     /// Lets a waiting poll fetch the output.
     pub(crate) fn flush(&self) {
-        self.changed.notify_waiters();
+        let is_awaited = {
+            let state = self.state.lock();
+            !state.is_gathering || state.output_bytes >= self.limits.bytes_max
+        };
+        if is_awaited {
+            self.changed.notify_waiters();
+        }
     }
 
     /// Drops the output, because memory is short.

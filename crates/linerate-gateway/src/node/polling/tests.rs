@@ -10,7 +10,10 @@ use std::{
 use bytes::Bytes;
 use futures_util::FutureExt;
 use linerate_budget::Budget;
-use tokio::time::{advance, sleep};
+use tokio::{
+    task::JoinHandle,
+    time::{advance, sleep},
+};
 use uuid::Uuid;
 
 use super::{Incoming, PollLimits, PolledEntry, PolledSession, PolledSessions};
@@ -116,6 +119,53 @@ async fn output_is_bounded_and_there_is_room_again_after_a_poll() {
     push(session, "a");
     session.discard();
     assert_eq!((session.room(), session.queued_bytes()), (10, 0));
+}
+
+/// Begins a poll of a session that has the output `a`, while the thread is busy for this long.
+async fn late_poll(
+    session: &Arc<PolledSession>,
+    busy: Duration,
+) -> JoinHandle<Result<Polled, PollingRefusal>> {
+    push(session, "a");
+    let session = session.clone();
+    let poll = tokio::spawn(async move { session.poll(None).await });
+    tokio::task::yield_now().await;
+    advance(busy).await;
+    settle().await;
+    poll
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_late_poll_waits_for_more_output_on_a_busy_thread() {
+    let entry = open();
+    let session = entry.session();
+    let poll = late_poll(session, Duration::from_millis(5)).await;
+    push(session, "b");
+    advance(Duration::from_millis(39)).await;
+    settle().await;
+    assert!(!poll.is_finished());
+    advance(Duration::from_millis(1)).await;
+    assert_eq!(poll.await.unwrap(), fetched(&["a", "b"], PollEnd::Ready));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_late_poll_waits_neither_on_an_idle_thread_nor_once_there_is_enough() {
+    let entry = open();
+    let session = entry.session();
+    let poll = late_poll(session, Duration::from_millis(2)).await;
+    assert!(poll.is_finished());
+    assert_eq!(poll.await.unwrap(), fetched(&["a"], PollEnd::Ready));
+    let poll = late_poll(session, Duration::from_millis(5)).await;
+    push(session, "123456789");
+    settle().await;
+    assert!(poll.is_finished());
+    let output = ["a", "123456789"];
+    assert_eq!(poll.await.unwrap(), fetched(&output, PollEnd::Ready));
+    let poll = late_poll(session, Duration::from_secs(10)).await;
+    session.end("over".to_owned());
+    settle().await;
+    assert!(poll.is_finished());
+    assert_eq!(poll.await.unwrap(), fetched(&["a"], PollEnd::Ready));
 }
 
 #[tokio::test]

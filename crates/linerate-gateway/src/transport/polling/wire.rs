@@ -114,6 +114,10 @@ impl Wire for PolledWire {
         if let Some(wire) = self.0.websocket.get() {
             wire.close(disconnect);
         }
+        if *disconnect == Disconnect::NO_PONG {
+            // Its client would have fetched the output long ago.
+            self.0.session.discard();
+        }
         let farewell = (self.0.transport.farewell)(disconnect);
         self.0.session.end(farewell.to_string());
     }

@@ -10,7 +10,10 @@ use std::{
 
 use bytes::Bytes;
 use linerate::{Message, Sender};
-use tokio::time::timeout_at;
+use tokio::{
+    task::yield_now,
+    time::{timeout, timeout_at},
+};
 
 use super::{Incoming, PolledSession, Stage, State};
 use crate::{
@@ -27,6 +30,17 @@ const PROBE_PAUSE: Duration = Duration::from_millis(100);
 #[derive(Debug)]
 pub(crate) struct Probe(Arc<PolledSession>);
 
+/// A thread whose other tasks take this long between two turns of a task is busy.
+const ROUND_MIN: Duration = Duration::from_millis(3);
+
+/// How long a poll waits for more output on a busy thread, in rounds of the thread's tasks. A
+/// response costs nearly the same for one message as for many: fewer of them leave the thread time
+/// for what they deliver.
+const GATHERED_ROUNDS: u32 = 8;
+
+/// The limit on this wait.
+const GATHERING_MAX: Duration = Duration::from_millis(100);
+
 /// The request that a session serves in one of two ways. The session is lost if this is dropped
 /// before the request has ended: what was or should have been delivered is then unknown.
 struct Turn<'a> {
@@ -34,6 +48,9 @@ struct Turn<'a> {
     flag: fn(&mut State) -> &mut bool,
     is_over: bool,
 }
+
+/// While a poll waits for more output, single messages do not wake it.
+struct Gathering<'a>(&'a PolledSession);
 
 impl PolledSession {
     /// Waits for output and fetches it, for at most `hold` and for as long as the session allows.
@@ -44,6 +61,11 @@ impl PolledSession {
     pub(crate) async fn poll(&self, hold: Option<Duration>) -> Result<Polled, PollingRefusal> {
         let turn = self.begin(|state| &mut state.is_polled)?;
         self.note_poll();
+        let is_late = self.has_room_for_more(&self.state.lock());
+        if is_late {
+            // Boxed, because polls that wait for output keep room for it.
+            Box::pin(self.gather()).await;
+        }
         let hold = [hold, self.limits.hold].into_iter().flatten().min();
         let until = hold.and_then(|hold| now().checked_add(hold));
         let mut probed_until = None;
@@ -71,6 +93,26 @@ impl PolledSession {
         turn.end();
         self.note_poll();
         polled
+    }
+
+    /// Waits for more output if the thread is busy.
+    async fn gather(&self) {
+        let begun = now();
+        yield_now().await;
+        let round = now() - begun;
+        if round < ROUND_MIN {
+            return;
+        }
+        let gathering = Gathering::begin(self);
+        let enough = self.until(|state| (!self.has_room_for_more(state)).then_some(()));
+        // Then the poll fetches what there is.
+        _ = timeout((GATHERED_ROUNDS * round).min(GATHERING_MAX), enough).await;
+        drop(gathering);
+    }
+
+    /// Returns whether there is output, and room for more.
+    fn has_room_for_more(&self, state: &State) -> bool {
+        state.stage == Stage::Polled && (1..self.limits.bytes_max).contains(&state.output_bytes)
     }
 
     /// Tells the session that its client is there. It may also wait for room, and its task for the
@@ -221,6 +263,19 @@ impl Drop for Probe {
         if state.stage == Stage::Probed {
             state.stage = Stage::Polled;
         }
+    }
+}
+
+impl<'a> Gathering<'a> {
+    fn begin(session: &'a PolledSession) -> Self {
+        session.state.lock().is_gathering = true;
+        Self(session)
+    }
+}
+
+impl Drop for Gathering<'_> {
+    fn drop(&mut self) {
+        self.0.state.lock().is_gathering = false;
     }
 }
 
