@@ -1,11 +1,11 @@
 // Bundles the pages into dist/, which the server embeds; with --tests, the unit tests into
 // .build/tests/.
 //
-// dist/index.html, dist/logs.html and dist/admin.html are the pages `/`, `/logs` and `/admin`;
-// dist/docs/ has the book, `/docs/`; dist/error.html is what a browser shows instead of an error's
-// text. Everything that they load is in dist/assets/ and served as /assets/<name>, including the
-// npm package as linerate.js. Text files have compressed copies beside them. dist/report.html is
-// the file that `linerate logs --html` writes, without a log.
+// dist/index.html, dist/logs.html, dist/admin.html and dist/channel.html are the pages `/`,
+// `/logs`, `/admin` and `/channel`; dist/docs/ has the book, `/docs/`; dist/error.html is what a
+// browser shows instead of an error's text. Everything that they load is in dist/assets/ and served
+// as /assets/<name>, including the npm package as linerate.js. Text files have compressed copies
+// beside them. dist/report.html is the file that `linerate logs --html` writes, without a log.
 
 import { cp, mkdir, rm } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
@@ -42,6 +42,8 @@ async function buildPages() {
       "admin/admin.css",
       "book/book.ts",
       "book/book.css",
+      "channel/channel.ts",
+      "channel/channel.css",
       "client/src/linerate.ts",
       "overview/overview.ts",
       "overview/overview.css",
@@ -60,6 +62,7 @@ async function buildPages() {
   await cp(inHere("overview/index.html"), inHere("dist/index.html"));
   await cp(inHere("logs/logs.html"), inHere("dist/logs.html"));
   await cp(inHere("admin/admin.html"), inHere("dist/admin.html"));
+  await cp(inHere("channel/channel.html"), inHere("dist/channel.html"));
   await cp(inHere("shared/error.html"), inHere("dist/error.html"));
   await cp(inHere("shared/favicon.svg"), inHere("dist/assets/favicon.svg"));
   await cp(inHere("shared/sketch.svg"), inHere("dist/assets/sketch.svg"));

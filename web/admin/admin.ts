@@ -1,7 +1,7 @@
 // The admin page `/admin`: asks for the key, then keeps its panels up to date.
 
 import { element, setText } from "../shared/page.js";
-import { AdminApi, Refused } from "./admin-api.js";
+import { AdminApi, Refused } from "../shared/admin-api.js";
 import { showBroker } from "./broker.js";
 import { ChannelsPanel } from "./channels.js";
 import { ConnectionsPanel } from "./connections.js";

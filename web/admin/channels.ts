@@ -2,7 +2,7 @@
 
 import { compact, grouped, humanBytes } from "../shared/format.js";
 import { element, setText } from "../shared/page.js";
-import type { AdminApi } from "./admin-api.js";
+import type { AdminApi } from "../shared/admin-api.js";
 import { Table } from "./table.js";
 import type { Channel, Channels } from "./views.js";
 
@@ -20,7 +20,12 @@ export class ChannelsPanel {
     this.#table = new Table<Channel>(
       element("channels-rows"),
       [
-        { name: "name", text: ({ channel }) => channel, title: ({ channel }) => channel },
+        {
+          name: "name",
+          text: ({ channel }) => channel,
+          title: ({ channel }) => channel,
+          href: ({ channel }) => `/channel?name=${encodeURIComponent(channel)}`,
+        },
         { name: "number", text: ({ subscribers }) => grouped(subscribers) },
         { name: "number", text: (row) => row.publications_per_s.toFixed(1) },
         { name: "number minor", text: (row) => humanBytes(row.bytes_per_s) },

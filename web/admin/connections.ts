@@ -2,7 +2,7 @@
 
 import { grouped, humanBytes, humanDuration } from "../shared/format.js";
 import { element, setText } from "../shared/page.js";
-import type { AdminApi } from "./admin-api.js";
+import type { AdminApi } from "../shared/admin-api.js";
 import { ask } from "./question.js";
 import { Table } from "./table.js";
 import type { Connection, Connections, Done } from "./views.js";

@@ -2,7 +2,7 @@
 
 import { grouped } from "../shared/format.js";
 import { element, setText } from "../shared/page.js";
-import type { AdminApi } from "./admin-api.js";
+import type { AdminApi } from "../shared/admin-api.js";
 import { Table } from "./table.js";
 import type { Setting, Settings } from "./views.js";
 

@@ -8,6 +8,8 @@ export interface Column<Row> {
   text(row: Row): string;
   /** The tooltip of the cell. */
   title?(row: Row): string;
+  /** Where the cell leads, if it is a link. */
+  href?(row: Row): string;
 }
 
 /** Shows rows in a table body; the last cell may hold a button. */
@@ -53,7 +55,13 @@ export class Table<Row> {
       return known as HTMLElement;
     }
     const row = create("tr");
-    row.append(...this.#columns.map(({ name }) => create("td", name)));
+    for (const { name, href } of this.#columns) {
+      const cell = create("td", name);
+      if (href !== undefined) {
+        cell.append(create("a"));
+      }
+      row.append(cell);
+    }
     if (this.#action !== undefined) {
       const { label, act } = this.#action;
       const button = create("button", "quiet", label);
@@ -73,9 +81,13 @@ export class Table<Row> {
   }
 
   #fill(row: HTMLElement, data: Row): void {
-    this.#columns.forEach(({ text, title }, i) => {
+    this.#columns.forEach(({ text, title, href }, i) => {
       const cell = row.children[i] as HTMLElement;
-      setText(cell, text(data));
+      const link = cell.querySelector("a");
+      setText(link ?? cell, text(data));
+      if (link !== null && href !== undefined) {
+        link.href = href(data);
+      }
       const hint = title?.(data) ?? "";
       if (cell.title !== hint) {
         cell.title = hint;

@@ -2,8 +2,8 @@
 
 import { grouped, humanBytes, utcClock } from "../shared/format.js";
 import { create, element, setText } from "../shared/page.js";
-import type { AdminApi } from "./admin-api.js";
-import type { StreamEvent } from "./event-stream.js";
+import type { AdminApi } from "../shared/admin-api.js";
+import type { StreamEvent } from "../shared/event-stream.js";
 import type { Done, TailPublication } from "./views.js";
 
 /** Number of publications kept on the page. */

@@ -5,7 +5,7 @@ import { axisStyle, cssColour, gridStyle, keepFitting, shading } from "../shared
 import { compact, humanBytes, milliseconds, utcClock, utcDay } from "../shared/format.js";
 import { create, element, setText } from "../shared/page.js";
 import { timeLabels } from "../shared/time-axis.js";
-import type { AdminApi } from "./admin-api.js";
+import type { AdminApi } from "../shared/admin-api.js";
 import { type Figure, Series } from "./series.js";
 import type { SeriesView } from "./views.js";
 

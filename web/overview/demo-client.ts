@@ -7,10 +7,10 @@ import {
   type Subscription,
 } from "../client/src/linerate.js";
 import { grouped, milliseconds } from "../shared/format.js";
-import { create, element, setFigure, setText } from "../shared/page.js";
+import { create, element, oncePerFrame, setFigure, setText } from "../shared/page.js";
 import { describe, latencyOf } from "./demo-message.js";
 import { DemoWindow } from "./demo-window.js";
-import { savedToken } from "./token.js";
+import { savedToken } from "../shared/token.js";
 
 /** Number of messages kept on a card. */
 const MESSAGES_MAX = 5;
@@ -40,7 +40,7 @@ export class DemoClient {
   #news = "";
   /** The messages to show when the browser next draws. */
   #latest: { text: string; latencyMs: number | undefined }[] = [];
-  #isDrawing = false;
+  readonly #draw = oncePerFrame(() => this.#drawMessages());
 
   /**
    * Puts a card into `into`; `colour` is a class name, `page` names this page in what it publishes.
@@ -123,14 +123,10 @@ export class DemoClient {
     this.#received += batch.length;
     this.#latest = [...arrived.slice(-MESSAGES_MAX).reverse(), ...this.#latest];
     this.#latest.length = Math.min(this.#latest.length, MESSAGES_MAX);
-    if (!this.#isDrawing) {
-      this.#isDrawing = true;
-      requestAnimationFrame(() => this.#draw());
-    }
+    this.#draw();
   }
 
-  #draw(): void {
-    this.#isDrawing = false;
+  #drawMessages(): void {
     const rows = this.#latest.map(({ text, latencyMs }) => {
       const row = create("li", "reply");
       const words = create("span", "reply-text", text);

@@ -4,7 +4,7 @@ import { Client } from "../client/src/linerate.js";
 import { grouped } from "../shared/format.js";
 import { element, setFigure, setText } from "../shared/page.js";
 import { demoMessage } from "./demo-message.js";
-import { askForToken, savedToken } from "./token.js";
+import { askForToken, savedToken } from "../shared/token.js";
 
 /** How often due automatic publications are sent. */
 const TICK_MS = 20;

@@ -5,7 +5,7 @@ import { element, setFigure } from "../shared/page.js";
 import { DemoClient } from "./demo-client.js";
 import { DemoPublisher } from "./demo-publisher.js";
 import type { Sample } from "./demo-window.js";
-import { LineChart } from "./line-chart.js";
+import { LineChart } from "../shared/line-chart.js";
 
 const SAMPLE_MS = 1_000;
 const CLIENTS = ["Client 1", "Client 2", "Client 3"];

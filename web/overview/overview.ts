@@ -1,13 +1,12 @@
-// The overview page `/`: the live demo, a channel to watch, live counters and the echo box.
+// The overview page `/`: the live demo, live counters and the echo box.
 
 import { LiveSocket, type LiveState } from "../shared/live-socket.js";
 import { element, setText } from "../shared/page.js";
 import { BrokerState } from "./broker-state.js";
-import { ChannelBox } from "./channel-box.js";
 import { CounterBoard, parseCounters } from "./counters.js";
 import { Demo } from "./demo.js";
 import { EchoBox } from "./echo-box.js";
-import { connectTokenForm } from "./token.js";
+import { connectTokenForm } from "../shared/token.js";
 
 const board = new CounterBoard();
 const broker = new BrokerState();
@@ -28,7 +27,6 @@ const socket = new LiveSocket("/counters", {
 element("retry-now").addEventListener("click", () => socket.retryNow());
 connectTokenForm();
 new Demo(() => broker.isOut);
-new ChannelBox();
 new EchoBox();
 
 function showState(state: LiveState): void {

@@ -33,3 +33,17 @@ export function create<K extends keyof HTMLElementTagNameMap>(
   made.textContent = text;
   return made;
 }
+
+/** Returns a function that has `draw` called once when the browser next draws the page. */
+export function oncePerFrame(draw: () => void): () => void {
+  let isDue = false;
+  return () => {
+    if (!isDue) {
+      isDue = true;
+      requestAnimationFrame(() => {
+        isDue = false;
+        draw();
+      });
+    }
+  };
+}

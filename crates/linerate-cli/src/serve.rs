@@ -7,6 +7,7 @@
 //! | `/raw`, `/sse` | channels as a plain WebSocket and as server-sent events |
 //! | `/api/…` | the server API |
 //! | `/admin` | a page for administrators |
+//! | `/channel`, `/channel/clients` | a page to try a channel, and how clients connect |
 //! | `/metrics`, `/live`, `/ready` | monitoring; on `server.operations_listen`, if configured |
 //! | `/logs`, `/logs/upload` | a page that accepts an access log and charts its statistics |
 //! | `/assets/…`, `/favicon.ico` | files that the pages load |

@@ -19,6 +19,7 @@
 //! | `POST disconnect` [`view::Disconnect`] | [`view::AffectedClients`] |
 //! | `POST unsubscribe` [`view::Unsubscribe`] | [`view::AffectedClients`] |
 //! | `POST publish` [`view::Publish`] | [`view::AffectedClients`] |
+//! | `POST tokens` [`view::MakeTokens`] | [`view::Tokens`]: tokens for the channel page |
 //! | `POST drain` `{}` | [`view::AffectedClients`]; `/ready` fails, and clients are disconnected |
 //! | `POST undrain` `{}` | [`view::AffectedClients`]; ready again, and the remaining clients stay |
 //!
@@ -40,6 +41,7 @@ mod rates;
 mod series;
 mod settings;
 mod tail;
+mod tokens;
 pub(crate) mod view;
 
 use std::sync::Arc;
@@ -110,6 +112,7 @@ impl Admin {
             .route("/admin/api/disconnect", post(disconnect))
             .route("/admin/api/unsubscribe", post(unsubscribe))
             .route("/admin/api/publish", post(publish))
+            .route("/admin/api/tokens", post(tokens::make))
             .route("/admin/api/drain", post(drain))
             .route("/admin/api/undrain", post(undrain))
             .with_state(state)
@@ -213,7 +216,7 @@ async fn publish(
     let publish = Publish {
         payload: asked.data.into(),
         info: None,
-        tags: Vec::new(),
+        tags: asked.tags.into_iter().collect(),
         idempotency_key: None,
         options: node.namespaces.current().options(&channel).stream(),
     };

@@ -41,7 +41,7 @@ use crate::{
     source::Sources,
     takeover::{Continuation, Handover, Joining, TakenOver, TakeoverError, TakeoverSocket},
 };
-pub use access::{Access, LogsAccess};
+pub use access::{Access, ClientAccess, LogsAccess};
 use endpoints::Endpoints;
 pub use error::BindError;
 pub use reload::ReloadError;

@@ -79,7 +79,7 @@ mod webhook;
 
 pub use auth::{AuthSetupError, KeyRefusal, TokenMaker, TokenMakerError};
 pub use endpoint_error::EndpointError;
-pub use gateway::{Access, BindError, Gateway, LogsAccess, ReloadError, Running};
+pub use gateway::{Access, BindError, ClientAccess, Gateway, LogsAccess, ReloadError, Running};
 pub use limits::{Limit, Unit};
 pub use node::{NodeInfo, PublishError};
 pub use server::{CertificateError, ConnectionGuard, Peer};

@@ -128,28 +128,6 @@ test("a client whose connection is cut reconnects and recovers everything", asyn
   await page.close();
 });
 
-test("any channel can be watched", async () => {
-  const { page, complaints } = await openDemo();
-  await type(page, "watch-channel", "news:today");
-  assert.match(await textOf(page, "watch-publish"), /^redis-cli PUBLISH news:today /);
-  assert.match(await textOf(page, "watch-code"), /subscribe\("news:today"\)/);
-  await page.keyboard.press("Enter");
-  await page.waitForFunction(
-    (selector) => document.querySelector(selector).textContent === "subscribed to news:today",
-    {},
-    byId("watch-state"),
-  );
-  const answer = await fetch(`${server.url}/api/publish`, {
-    method: "POST",
-    body: JSON.stringify({ channel: "news:today", data: { hello: "world" } }),
-  });
-  assert.equal(answer.status, 200, await answer.text());
-  await page.waitForSelector(byId("watch-message"));
-  assert.equal(await textOf(page, "watch-message"), '{"hello":"world"}');
-  assert.deepEqual(complaints, []);
-  await page.close();
-});
-
 test("settings and publishing work by keyboard alone", async () => {
   const { page } = await openDemo();
   await tabTo(page, "demo-rate");

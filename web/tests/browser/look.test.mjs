@@ -14,6 +14,8 @@ import {
   startServer,
   temporaryFolder,
   textOf,
+  untilFigure,
+  untilText,
   waitForState,
   writeLog,
 } from "./support.mjs";
@@ -82,6 +84,19 @@ for (const scheme of ["light", "dark"]) {
       await assertStays(overview.page, "overview");
       await picture(overview.page, "overview");
       assert.deepEqual(overview.complaints, []);
+
+      const channel = `${server.url}/channel?name=demo:look`;
+      const watched = await openPage(chromium.browser, channel, look);
+      await untilText(watched.page, "state", "live");
+      await watched.page.click(byId("publish"));
+      await untilText(watched.page, "message-text", '{"hello":"world"}');
+      await watched.page.$eval(".message", (details) => (details.open = true));
+      await untilFigure(watched.page, "presence-state", 1);
+      await assertFits(watched.page, "channel");
+      await assertStays(watched.page, "channel");
+      await picture(watched.page, "channel");
+      assert.deepEqual(watched.complaints, []);
+      await watched.page.close();
 
       const admin = await openPage(chromium.browser, `${server.url}/admin`, look);
       await admin.page.waitForSelector('body[data-state="open"][data-live="live"]');

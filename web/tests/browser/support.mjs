@@ -317,3 +317,23 @@ export async function waitUntilUnderWay(page) {
   );
   assert.equal(await page.$eval("body", (body) => body.dataset.state), "uploading");
 }
+
+/** Waits until the text of an element is `text`. */
+export function untilText(page, id, text) {
+  return page.waitForFunction(
+    (selector, wanted) => document.querySelector(selector)?.textContent.trim() === wanted,
+    {},
+    byId(id),
+    text,
+  );
+}
+
+/** Waits until the exact figure of an element is `value`. */
+export function untilFigure(page, id, value) {
+  return page.waitForFunction(
+    (selector, wanted) => Number(document.querySelector(selector)?.dataset.value) === wanted,
+    {},
+    byId(id),
+    value,
+  );
+}

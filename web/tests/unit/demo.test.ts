@@ -1,6 +1,5 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { codeFor, publishCommandFor } from "../../overview/channel-code.js";
 import { demoMessage, describe, latencyOf } from "../../overview/demo-message.js";
 import { DemoWindow } from "../../overview/demo-window.js";
 
@@ -24,15 +23,4 @@ test("messages of the demo are described, and others are shown unchanged", () =>
   assert.equal(describe(demoMessage(7, "p", 1, "hello"), ""), "#7 c hello");
   assert.equal(describe({ a: 1 }, '{"a":1}'), '{"a":1}');
   assert.equal(describe(null, "null"), "null");
-});
-
-test("channel names are quoted in commands and code", () => {
-  assert.equal(publishCommandFor("ticks:AAPL"), `redis-cli PUBLISH ticks:AAPL '{"hello":"world"}'`);
-  assert.match(publishCommandFor("it's; rm"), /PUBLISH 'it'\\''s; rm' /);
-  assert.match(codeFor('a"b', "http://h", false), /subscribe\("a\\"b"\)/);
-});
-
-test("the code gets a token if the server requires one", () => {
-  assert.match(codeFor("news", "http://h", true), /connect\("http:\/\/h", \{\n  token: async/);
-  assert.doesNotMatch(codeFor("news", "http://h", false), /token/);
 });

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { EventStream, type StreamEvent } from "../../admin/event-stream.js";
+import { EventStream, type StreamEvent } from "../../shared/event-stream.js";
 
 const TEXT =
   ': open\n\nevent: publication\ndata: {"a":\ndata:1}\nid: 5\n\r\ndata: x\r\n\r\nevent: none\n\ndata\n\n';

@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Instant};
 
 use axum::{
-    Extension, Router,
+    Extension, Json, Router,
     extract::{Request, State},
     http::{HeaderValue, StatusCode, header},
     middleware::{Next, from_fn, from_fn_with_state, map_response},
@@ -70,6 +70,8 @@ impl Pages {
         Router::new()
             .route("/", page("index.html"))
             .route("/admin", page("admin.html"))
+            .route("/channel", page("channel.html"))
+            .route("/channel/clients", get(clients_access))
             .route("/logs", page("logs.html"))
             .route("/assets/{name}", get(asset))
             // Browsers ask for it where a response is not a page, such as one in JSON.
@@ -84,6 +86,12 @@ impl Pages {
             .layer(from_fn(for_browsers))
             .layer(map_response(with_security_headers))
     }
+}
+
+/// Tells the channel page how clients connect, which they know anyway.
+async fn clients_access(State(state): State<Arc<PageState>>) -> Response {
+    let no_store = [(header::CACHE_CONTROL, "no-store")];
+    (no_store, Json(state.access.clients())).into_response()
 }
 
 /// Restricts access to `/echo` and `/counters`, see [`Access::refuse_diagnostics`].

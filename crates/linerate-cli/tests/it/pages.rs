@@ -7,7 +7,11 @@ use crate::support::{Response, Server, routes};
 #[tokio::test]
 async fn the_pages_and_all_that_they_load_are_there() {
     let server = Server::start();
-    for (path, title) in [("/", "<title>linerate"), ("/logs", "<title>")] {
+    for (path, title) in [
+        ("/", "<title>linerate"),
+        ("/channel?name=news", "<title>Channel"),
+        ("/logs", "<title>"),
+    ] {
         let page = server.get(path).await;
         assert_eq!(page.status, 200, "{path}");
         assert_eq!(
@@ -53,6 +57,35 @@ async fn the_documentation_is_there_and_its_links_lead_to_its_pages() {
             Some("text/html; charset=utf-8")
         );
         assert!(page.text().contains("<article"), "{}", page.text());
+    }
+}
+
+#[tokio::test]
+async fn the_channel_page_is_told_how_clients_connect_and_no_secret() {
+    const SECRET: &str = "0123456789abcdef-secret";
+    let flags = [
+        "protocols.pusher=true",
+        "protocols.raw=false",
+        "pusher.app_id=1",
+        "pusher.key=app-key",
+        &format!("pusher.secret={SECRET}"),
+        &format!("auth.token.hmac_secret_key={SECRET}"),
+    ];
+    let flags: Vec<&str> = flags.iter().flat_map(|flag| ["--set", flag]).collect();
+    for (flags, expected) in [
+        (
+            &[][..],
+            r#"{"is_open":true,"needs_token":false,"protocols":["native","centrifuge","raw","sse"],"pusher_key":null}"#,
+        ),
+        (
+            &flags,
+            r#"{"is_open":false,"needs_token":true,"protocols":["native","centrifuge","pusher","sse"],"pusher_key":"app-key"}"#,
+        ),
+    ] {
+        let answer = Server::start_with(flags).get("/channel/clients").await;
+        assert_eq!(answer.text(), expected);
+        assert_eq!(answer.header("content-type"), Some("application/json"));
+        assert_eq!(answer.header("cache-control"), Some("no-store"));
     }
 }
 

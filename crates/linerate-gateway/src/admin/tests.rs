@@ -1,12 +1,17 @@
 //! Tests of the admin API, with a node on a bus.
 
-use std::{net::IpAddr, sync::Arc, time::Duration};
+use std::{
+    net::IpAddr,
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
 
 use axum::{
     Router,
     body::{Body, BodyDataStream},
     http::Request,
 };
+use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use futures_util::StreamExt;
 use http::StatusCode;
 use linerate::handshake::Scheme;
@@ -45,8 +50,16 @@ struct Rig {
 
 impl Rig {
     fn new() -> Self {
-        let config = "[auth]\nadmin_key = \"0123456789abcdef\"";
-        let config = Loader::new().with_text("test.toml", config).load().unwrap();
+        Self::with("")
+    }
+
+    /// Creates one with `settings` in addition to the key.
+    fn with(settings: &str) -> Self {
+        let config = format!("[auth]\nadmin_key = \"0123456789abcdef\"\n{settings}");
+        let config = Loader::new()
+            .with_text("test.toml", &config)
+            .load()
+            .unwrap();
         let settings = Settings::new(config, None).unwrap();
         let bus = Arc::new(Bus::default());
         let (node, mut workers) = node_on(&bus, 1);
@@ -262,8 +275,8 @@ async fn clients_are_sent_away_and_unsubscribed() {
         };
         assert_eq!(why.code, code);
     }
-    rig.post("publish", json!({"channel": "news", "data": "hello"}))
-        .await;
+    let tagged = json!({"channel": "news", "data": "hello", "tags": {"k": "v"}});
+    rig.post("publish", tagged).await;
     assert_eq!(memo.payloads(1).await, ["hello"]);
     assert_eq!(rig.post("drain", json!({})).await["clients"], 1);
     assert!(*rig.node.draining().borrow());
@@ -294,9 +307,47 @@ async fn what_makes_no_sense_is_refused() {
         ("disconnect", json!({"users": "ada"})),
         ("unsubscribe", json!({"user": "ada"})),
         ("publish", json!({"channel": ""})),
+        (
+            "publish",
+            json!({"channel": "a", "data": "", "tags": {"k": 1}}),
+        ),
+        ("tokens", json!({})),
+        ("tokens", json!({"channel": "a", "user": "ada"})),
+        ("tokens", json!({"channel": "a b"})),
     ] {
         assert_eq!(rig.post(path, body).await["error"]["code"], 107, "{path}");
     }
+}
+
+#[tokio::test]
+async fn tokens_are_for_one_channel_and_one_user_and_expire() {
+    let secret = "0123456789abcdef-hmac";
+    let rig = Rig::with(&format!("[auth.token]\nhmac_secret_key = \"{secret}\""));
+    let tokens = rig.post("tokens", json!({"channel": "news"})).await;
+    assert!(!tokens.to_string().contains(secret));
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    let now = now.unwrap().as_secs();
+    for name in ["connection", "channel", "subscribed"] {
+        let claims = tokens[name].as_str().unwrap().split('.').nth(1).unwrap();
+        let claims: Value =
+            serde_json::from_slice(&URL_SAFE_NO_PAD.decode(claims).unwrap()).unwrap();
+        assert_eq!(claims["sub"], "playground", "{name}");
+        let expires = claims["exp"].as_u64().unwrap();
+        assert!((now + 840..=now + 900).contains(&expires), "{name}");
+        let channel = json!({"connection": null, "channel": "news", "subscribed": null});
+        assert_eq!(claims["channel"], channel[name], "{name}");
+        let channels = json!({"connection": null, "channel": null, "subscribed": ["news"]});
+        assert_eq!(claims["channels"], channels[name], "{name}");
+    }
+    assert_eq!(tokens["expires_in_s"], 900);
+}
+
+#[tokio::test]
+async fn without_a_secret_there_are_no_tokens() {
+    let answer = Rig::new().post("tokens", json!({"channel": "news"})).await;
+    assert_eq!(answer["error"]["code"], 108);
+    let message = answer["error"]["message"].as_str().unwrap();
+    assert!(message.contains("auth.token.hmac_secret_key"), "{message}");
 }
 
 #[tokio::test]
@@ -325,7 +376,14 @@ async fn nobody_gets_in_without_the_key() {
         let response = rig.routes.clone().call(request).await.unwrap();
         assert_eq!(response.status(), StatusCode::UNAUTHORIZED, "{path}");
     }
-    for path in ["disconnect", "unsubscribe", "publish", "drain", "undrain"] {
+    for path in [
+        "disconnect",
+        "unsubscribe",
+        "publish",
+        "tokens",
+        "drain",
+        "undrain",
+    ] {
         let request = Request::post(format!("/admin/api/{path}")).header("x-admin-key", "wrong");
         let request = request.body(Body::from("{\"user\":\"a\"}")).unwrap();
         let response = rig.routes.clone().call(request).await.unwrap();

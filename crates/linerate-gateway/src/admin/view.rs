@@ -1,5 +1,7 @@
 //! The JSON of the admin page.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 pub(crate) use crate::node::NodeInfo;
@@ -250,6 +252,32 @@ pub(crate) struct Publish {
     pub channel: String,
     /// The payload, as text.
     pub data: String,
+    /// Tags that are delivered with the publication.
+    #[serde(default)]
+    pub tags: BTreeMap<String, String>,
+}
+
+/// Which tokens to create.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct MakeTokens {
+    /// The channel to which they give access.
+    pub channel: String,
+}
+
+/// Tokens with which the channel page tries a channel.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Tokens {
+    /// The user that the tokens are for; always the same one.
+    pub user: &'static str,
+    /// How long the tokens are valid, in seconds.
+    pub expires_in_s: u64,
+    /// A token for a connection.
+    pub connection: String,
+    /// A token for subscribing to the channel.
+    pub channel: String,
+    /// A token for a connection that the server subscribes to the channel.
+    pub subscribed: String,
 }
 
 /// The number of affected clients on all nodes that replied in time.

@@ -43,6 +43,18 @@ impl TokenMaker {
         })
     }
 
+    /// Creates a token for a connection of `user` that the server subscribes to `channels`.
+    pub(crate) fn make_subscribed(
+        &self,
+        user: &str,
+        channels: &[&str],
+        expire_in: Duration,
+    ) -> String {
+        let mut claims = self.claims(user, Some(expire_in));
+        claims.insert("channels".into(), json!(channels));
+        self.sign(&Value::Object(claims))
+    }
+
     /// Creates a token for a connection of `user`, or for a subscription of that user if `channel`
     /// is given.
     ///
@@ -54,22 +66,24 @@ impl TokenMaker {
         info: Option<Value>,
         expire_in: Option<Duration>,
     ) -> String {
+        let mut claims = self.claims(user, expire_in);
+        let optional = [("channel", channel.map(Value::from)), ("info", info)];
+        claims.extend(present(optional));
+        self.sign(&Value::Object(claims))
+    }
+
+    /// Returns the claims that all tokens of `user` have.
+    fn claims(&self, user: &str, expire_in: Option<Duration>) -> Map<String, Value> {
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
         let now = now.unwrap_or(Duration::ZERO);
-        let mut claims = Map::new();
-        claims.insert("sub".into(), json!(user));
-        claims.insert("iat".into(), json!(now.as_secs()));
-        let optional = [
-            ("channel", channel.map(Value::from)),
-            ("info", info),
+        let always = [
+            ("sub", Some(json!(user))),
+            ("iat", Some(json!(now.as_secs()))),
             ("exp", expire_in.map(|time| json!((now + time).as_secs()))),
             ("aud", self.audience.clone().map(Value::from)),
             ("iss", self.issuer.clone().map(Value::from)),
         ];
-        for (name, value) in optional {
-            claims.extend(value.map(|value| (name.to_owned(), value)));
-        }
-        self.sign(&Value::Object(claims))
+        present(always).collect()
     }
 
     /// Returns the claims as a compact token (RFC 7515 §3.1), signed with HS256.
@@ -81,4 +95,12 @@ impl TokenMaker {
         let signature = URL_SAFE_NO_PAD.encode(hmac::sign(&key, message.as_bytes()));
         format!("{message}.{signature}")
     }
+}
+
+/// Returns the claims that have a value.
+fn present<const N: usize>(
+    claims: [(&str, Option<Value>); N],
+) -> impl Iterator<Item = (String, Value)> {
+    let claims = claims.into_iter();
+    claims.filter_map(|(name, value)| Some((name.to_owned(), value?)))
 }

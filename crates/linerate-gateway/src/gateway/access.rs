@@ -4,9 +4,11 @@ use std::{net::IpAddr, sync::Arc};
 
 use axum::response::Response;
 use http::request::Parts;
+use serde::Serialize;
 
 use crate::{
     auth::KeyRefusal,
+    config::Config,
     operations::refuse_diagnostics,
     session::{SessionEnvironment, Settings},
 };
@@ -31,9 +33,28 @@ pub enum LogsAccess {
     Open,
 }
 
+/// What clients may know about the server before they connect.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct ClientAccess {
+    /// True if no key is configured: every client may do what the channels allow.
+    pub is_open: bool,
+    /// True if clients cannot connect without a token.
+    pub needs_token: bool,
+    /// The client protocols that are switched on, by the names of their keys in `[protocols]`.
+    pub protocols: Vec<&'static str>,
+    /// The key of the app of Pusher clients, if their protocol is switched on.
+    pub pusher_key: Option<String>,
+}
+
 impl Access {
     pub(super) const fn new(shared: Arc<SessionEnvironment>) -> Self {
         Self { shared }
+    }
+
+    /// Returns how clients connect.
+    pub fn clients(&self) -> ClientAccess {
+        client_access(&self.shared.settings().config)
     }
 
     /// Returns who may upload and follow logs.
@@ -61,6 +82,27 @@ impl Access {
     }
 }
 
+fn client_access(config: &Config) -> ClientAccess {
+    let protocols = &config.protocols;
+    let known = [
+        ("native", protocols.native),
+        ("centrifuge", protocols.centrifuge),
+        ("socketio", protocols.socketio),
+        ("pusher", protocols.pusher),
+        ("phoenix", protocols.phoenix),
+        ("raw", protocols.raw),
+        ("sse", protocols.sse),
+    ];
+    let switched_on = known.into_iter().filter(|(_, is_on)| *is_on);
+    let pusher_key = config.pusher.key.clone();
+    ClientAccess {
+        is_open: config.is_open(),
+        needs_token: !config.allows_anonymous() && config.client.connect_backend.is_none(),
+        protocols: switched_on.map(|(name, _)| name).collect(),
+        pusher_key: pusher_key.filter(|_| protocols.pusher),
+    }
+}
+
 fn logs_access(settings: &Settings) -> LogsAccess {
     let has_own_key = settings.authenticator.has_logs_key();
     if settings.config.is_open() && !has_own_key {
@@ -76,7 +118,7 @@ fn logs_access(settings: &Settings) -> LogsAccess {
 mod tests {
     use std::sync::Arc;
 
-    use super::{Access, LogsAccess};
+    use super::{Access, LogsAccess, client_access};
     use crate::{
         auth::KeyRefusal,
         config::{Config, Secret},
@@ -140,5 +182,27 @@ mod tests {
         let judge = |address: [u8; 4]| access.judge_logs_key(RIGHT, address.into());
         assert!(matches!(judge([192, 0, 2, 1]), Err(KeyRefusal::Limited(_))));
         assert_eq!(judge([192, 0, 2, 2]), Ok(()));
+    }
+    #[test]
+    fn clients_are_told_what_is_switched_on_and_nothing_secret() {
+        let mut config = Config::default();
+        let open = client_access(&config);
+        assert!(open.is_open && !open.needs_token);
+        assert_eq!(open.protocols, ["native", "centrifuge", "raw", "sse"]);
+
+        config.auth.token.hmac_secret_key = Some(Secret::new("0123456789abcdef-hmac"));
+        config.pusher.key = Some("app-key".into());
+        config.pusher.secret = Some(Secret::new("0123456789abcdef-pusher"));
+        assert_eq!(client_access(&config).pusher_key, None);
+        config.protocols.pusher = true;
+        config.protocols.raw = false;
+        let keyed = client_access(&config);
+        assert!(!keyed.is_open && keyed.needs_token);
+        assert_eq!(keyed.protocols, ["native", "centrifuge", "pusher", "sse"]);
+        let json = serde_json::to_string(&keyed).unwrap();
+        assert!(json.contains("app-key") && !json.contains("0123456789abcdef"));
+
+        config.auth.anonymous = true;
+        assert!(!client_access(&config).needs_token);
     }
 }

@@ -1,6 +1,6 @@
 // The token with which this page connects to a server that requires one.
 
-import { element, setText } from "../shared/page.js";
+import { element, setText } from "./page.js";
 
 const NAME = "linerate.token";
 

@@ -1,16 +1,9 @@
-// A chart of the last minute: a line for each client. Until a minute has passed, it shows the time
-// since the page was opened, so that it is never almost empty.
+// A chart of the last minute: a line for each of several figures. Until a minute has passed, it
+// shows the time since the page was opened, so that it is never almost empty.
 
 import uPlot from "uplot";
-import {
-  axisStyle,
-  cssColour,
-  gridStyle,
-  keepFitting,
-  type Shade,
-  shading,
-} from "../shared/chart.js";
-import { element } from "../shared/page.js";
+import { axisStyle, cssColour, gridStyle, keepFitting, type Shade, shading } from "./chart.js";
+import { element } from "./page.js";
 
 /** Number of samples shown, one per second. */
 const SAMPLES = 60;
@@ -26,11 +19,18 @@ export class LineChart {
   readonly #outages: boolean[] = [];
   readonly #times = Array.from({ length: SAMPLES }, (_, i) => i - SAMPLES + 1);
 
-  /** Draws into the element marked `id`; `colours` are names of CSS properties, one per line. */
-  constructor(id: string, colours: readonly string[]) {
+  /**
+   * Draws into the element marked `id`; `colours` are names of CSS properties, one per line.
+   * `format` returns the labels of the y axis.
+   */
+  constructor(id: string, colours: readonly string[], format?: (value: number) => string) {
     const frame = element(id);
+    const axis: uPlot.Axis =
+      format === undefined
+        ? { size: 44 }
+        : { size: 68, values: (_plot, splits) => splits.map((value) => format(value)) };
     this.#lines = colours.map(() => this.#times.map(() => null));
-    const options = this.#options(colours, frame.clientWidth || 300);
+    const options = this.#options(colours, axis, frame.clientWidth || 300);
     this.#plot = new uPlot(options, [this.#times, ...this.#lines], frame);
     keepFitting(this.#plot, frame);
   }
@@ -58,7 +58,7 @@ export class LineChart {
     );
   }
 
-  #options(colours: readonly string[], width: number): uPlot.Options {
+  #options(colours: readonly string[], axis: uPlot.Axis, width: number): uPlot.Options {
     return {
       width,
       height: HEIGHT,
@@ -78,7 +78,7 @@ export class LineChart {
           splits: () => [-Math.round(this.#age / 2)],
           values: (_plot, splits) => splits.map((at) => `${-at} s ago`),
         },
-        { ...axisStyle(), size: 44, space: 36, grid: gridStyle() },
+        { ...axisStyle(), space: 36, grid: gridStyle(), ...axis },
       ],
       series: [
         {},
