@@ -134,6 +134,7 @@ function start(access: ClientAccess, credentials: Credentials): void {
   }));
   new Rates(meters, isSplit, account);
   account();
+  document.body.dataset["ready"] = "";
 }
 
 function bytesOf(batch: readonly Publication[]): number {

@@ -37,8 +37,9 @@ export function messageOf(publication: Publication, channel: string, atMs?: numb
 }
 
 /**
- * Returns the payload of a publication. One that came as part of a JSON message is serialized again,
- * which browsers cannot do if it is nested very deeply: an explanation then stands in its place.
+ * Returns the payload of a publication. One that came as part of a JSON message is serialized
+ * again, which browsers cannot do if it is nested very deeply: an explanation then stands in its
+ * place.
  */
 export function payloadOf(publication: Publication): Uint8Array {
   try {
