@@ -1,4 +1,4 @@
-//! `linerate logs`: the statistics of access logs, as text or as JSON.
+//! `linerate logs`: the statistics of access logs, in an interactive view, as text or as JSON.
 
 mod chart;
 mod counter;
@@ -7,7 +7,10 @@ mod filter;
 mod follow;
 mod html;
 mod report;
+mod screen;
 mod source;
+mod stdin;
+mod text;
 mod watch;
 
 use std::{
@@ -24,17 +27,19 @@ use linerate_logview::{
     format::Format,
     query::{TOP_DEFAULT, TOP_MAX},
     spill::SpillSpace,
+    summary::Damage,
 };
 
 use counter::Counter;
 use filter::Selected;
 use report::Layout;
 
-use crate::terminal::print;
+use crate::terminal::{self, print};
 
 const EXAMPLES: &str = "\
 Examples:
   linerate logs /var/log/nginx/access.log
+  linerate logs --plain /var/log/nginx/access.log
   linerate logs '/var/log/nginx/access.log*' --filter 'status >= 500 && path.startsWith(\"/api/\")'
   linerate logs access.log --filter 'method in [\"POST\", \"PUT\"] || agent.contains(\"curl\")'
   linerate logs access.log --filter '!address.startsWith(\"192.0.2.\")' --from 2021-01-22T02:00 --json | jq .panels.path
@@ -48,7 +53,7 @@ Examples:
   linerate logs access.log --format \"$(grep -A5 log_format /etc/nginx/nginx.conf)\"";
 
 /// Shows statistics of access logs from nginx, Apache, Caddy, Traefik and servers with compatible
-/// formats.
+/// formats. On a terminal, they can be filtered: press ? for the keys.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
@@ -66,6 +71,10 @@ pub(crate) struct Arguments {
     #[arg(long)]
     json: bool,
 
+    /// Print a report even if the output is a terminal, instead of the interactive view.
+    #[arg(long)]
+    plain: bool,
+
     /// Database for looking up the countries of addresses (.mmdb, as provided by GeoLite2 and
     /// DB-IP).
     #[arg(long, value_name = "FILE")]
@@ -75,9 +84,14 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "COUNT", default_value_t = 10, value_parser = clap::value_parser!(u16).range(1..=TOP_MAX as i64))]
     top: u16,
 
-    /// Keep reading when the end of a file is reached, and redraw the statistics as it grows.
+    /// Keep reading when the end of a file is reached, and update the statistics as it grows.
     #[arg(long, conflicts_with = "what_changed")]
     watch: bool,
+
+    /// Maximum memory for the lines of the log in bytes, used only by the interactive view. They
+    /// are compressed to about a sixth. Beyond it, lines cannot be shown.
+    #[arg(long, value_name = "BYTES", default_value_t = 64 << 20)]
+    lines_bytes_max: usize,
 
     #[command(flatten)]
     html: html::Options,
@@ -85,8 +99,9 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     filters: filter::Filters,
 
-    /// Maximum memory for the requests of the log in bytes, used only with filters and --html:
-    /// about ten for each request. Beyond it, they are stored in a temporary file.
+    /// Maximum memory for the requests of the log in bytes, used only with filters, with --html and
+    /// by the interactive view: about ten for each request. Beyond it, they are stored in a
+    /// temporary file.
     #[arg(long, value_name = "BYTES", default_value_t = 64 << 20, help_heading = "Filters")]
     columns_bytes_max: usize,
 
@@ -108,6 +123,8 @@ struct View {
     countries: Option<Countries>,
     /// Maximum memory for the requests of the log; 0 if they are not needed.
     columns_bytes_max: usize,
+    /// Maximum memory for the lines of the log; 0 if they are not needed.
+    lines_bytes_max: usize,
     /// Disk space for requests that do not fit into memory.
     spill: Arc<SpillSpace>,
 }
@@ -144,6 +161,7 @@ impl View {
         let mut limits = Limits::default();
         limits.minutes_max = MINUTES_MAX;
         limits.column_bytes_max = self.columns_bytes_max;
+        limits.line_bytes_sum_max = self.lines_bytes_max;
         limits.spill = Some(self.spill.clone());
         limits.top_max = limits.top_max.max(self.rows_max);
         limits.countries = self.countries.clone();
@@ -151,14 +169,27 @@ impl View {
     }
 }
 
+impl Arguments {
+    /// Returns whether the interactive view is shown.
+    fn is_interactive(&self) -> bool {
+        let is_report = self.plain || self.json || self.html.html.is_some();
+        !is_report && !self.filters.compares_periods() && terminal::is_capable(&io::stdout())
+    }
+}
+
 pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
     let files = files::expand(&arguments.files)?;
+    let is_interactive = arguments.is_interactive();
     let rows_max = usize::from(arguments.top);
+    let rows_max = match is_interactive {
+        true => rows_max.max(screen::ROWS_MAX),
+        false => rows_max,
+    };
     let selected = arguments
         .filters
         .selected(rows_max.max(TOP_DEFAULT), arguments.geoip.is_some())?;
     let is_filtered = selected != Selected::All;
-    let needs_columns = is_filtered || arguments.html.html.is_some();
+    let needs_columns = is_filtered || is_interactive || arguments.html.html.is_some();
     let view = View {
         selected,
         is_json: arguments.json,
@@ -172,6 +203,10 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
             true => arguments.columns_bytes_max,
             false => 0,
         },
+        lines_bytes_max: match is_interactive {
+            true => arguments.lines_bytes_max,
+            false => 0,
+        },
         spill: Arc::new(SpillSpace::new(
             arguments
                 .spill_directory
@@ -180,6 +215,17 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
             "--spill-bytes-max",
         )),
     };
+    if is_interactive {
+        return screen::run(screen::Settings {
+            files,
+            format: arguments.format,
+            follows: arguments.watch,
+            has_countries: view.countries.is_some(),
+            limits: view.limits(),
+            rows_max,
+            selected: view.selected,
+        });
+    }
     let mut log = Counter::new(view.limits());
     if arguments.watch {
         let follower = follow::Follower::open(&files, arguments.format)?;
@@ -187,15 +233,18 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
     }
     source::read_all(&files, arguments.format.as_ref(), &mut log, is_filtered)?;
     let log = log.settled();
-    if log.lines() > 0 && log.requests() == 0 {
-        refuse(&files, &arguments.format, log)?;
-    }
+    check_requests(&files, arguments.format.as_ref(), log)?;
     let output = match &arguments.html.html {
         Some(file) => html::write(log, &files, file, arguments.html.html_bytes_max)?,
         None => view.render(log)?,
     };
     print(&output).context("cannot write the statistics")?;
-    match log.summary().damaged.as_slice() {
+    check_damage(&log.summary().damaged)
+}
+
+/// Returns an error if files are damaged.
+fn check_damage(damaged: &[Damage]) -> anyhow::Result<()> {
+    match damaged {
         [] => Ok(()),
         [damage] => bail!("{}", report::damage(damage)),
         [damage, others @ ..] => bail!(
@@ -206,10 +255,17 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
     }
 }
 
-/// Returns the error for a log without a single request.
-fn refuse(files: &[PathBuf], format: &Option<Format>, log: &Aggregator) -> anyhow::Result<()> {
+/// Returns an error if none of the lines of a log is a request.
+fn check_requests(
+    files: &[PathBuf],
+    format: Option<&Format>,
+    log: &Aggregator,
+) -> anyhow::Result<()> {
     /// Maximum number of file names in the message.
     const NAMES_MAX: usize = 5;
+    if log.lines() == 0 || log.requests() > 0 {
+        return Ok(());
+    }
     let mut names: Vec<_> = files
         .iter()
         .take(NAMES_MAX)
@@ -231,7 +287,7 @@ fn refuse(files: &[PathBuf], format: &Option<Format>, log: &Aggregator) -> anyho
     bail!(
         "no requests in {}: none of {} matches {of_format} ({})",
         names.join(", "),
-        report::counted(log.lines(), "line"),
+        text::counted(log.lines(), "line"),
         reasons.join(", ")
     );
 }

@@ -9,8 +9,13 @@ use std::{
 /// environment variable `NO_COLOR` is set and not empty (<https://no-color.org/>).
 pub(crate) fn has_colors(output: &impl IsTerminal) -> bool {
     let is_unwanted = env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    !is_unwanted && is_capable(output)
+}
+
+/// Returns whether an output is a terminal that can do more than print lines.
+pub(crate) fn is_capable(output: &impl IsTerminal) -> bool {
     let is_dumb = env::var_os("TERM").is_some_and(|name| name == "dumb");
-    !is_unwanted && !is_dumb && output.is_terminal()
+    !is_dumb && output.is_terminal()
 }
 
 /// Prints to standard output.

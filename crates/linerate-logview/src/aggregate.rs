@@ -31,11 +31,10 @@ use crate::lines::{Line, LineSplitter, Marks};
 use crate::query::{ChangesQuery, Query, QueryError, Rows};
 use crate::summary::{Changes, Damage, Summary};
 pub use batch::Batch;
-pub(crate) use figures::Answer;
 use figures::Figures;
-pub use figures::{Detail, PACKED_REQUESTS_MAX, PackError, UnpackError};
+pub use figures::{Answer, Detail, PACKED_REQUESTS_MAX, PackError, UnpackError};
 pub use limits::Limits;
-pub(crate) use search::Search;
+pub use search::Search;
 
 /// Parses a log that arrives in pieces, and counts its contents.
 ///
@@ -215,13 +214,23 @@ impl Aggregator {
         })
     }
 
-    /// Begins to compute the figures of the requests that a query selects.
-    pub(crate) fn search(&self, query: &Query) -> Result<Search, QueryError> {
+    /// Begins to compute the figures of the requests that a query selects, for a caller that has
+    /// other work to do in between. Continue with [`advance`](Self::advance).
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the query exceeds a limit or cannot be answered.
+    pub fn search(&self, query: &Query) -> Result<Search, QueryError> {
         self.figures.search(query)
     }
 
-    /// Begins to look for the lines that a query selects.
-    pub(crate) fn search_rows(
+    /// Begins to look for the lines that a query selects, as [`rows`](Self::rows) does.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the query exceeds a limit or cannot be answered, or if lines are not
+    /// kept.
+    pub fn search_rows(
         &self,
         query: &Query,
         offset: u64,
@@ -230,9 +239,14 @@ impl Aggregator {
         self.figures.search_rows(query, offset, rows_max)
     }
 
-    /// Examines some more requests for a search of this log. Returns the answer once all have been
-    /// examined.
-    pub(crate) fn advance(&self, search: &mut Search) -> Result<Option<Answer>, QueryError> {
+    /// Examines some more requests for a search of this log: some milliseconds of work. Returns the
+    /// answer once all have been examined.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if what was kept of the log cannot answer the query. The search is then
+    /// over.
+    pub fn advance(&self, search: &mut Search) -> Result<Option<Answer>, QueryError> {
         let answer = self.figures.advance(search)?;
         Ok(answer.map(|answer| match answer {
             Answer::Figures(summary) => Answer::Figures(Box::new(Summary {

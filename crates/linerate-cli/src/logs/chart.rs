@@ -1,5 +1,7 @@
 //! Bars and sparklines drawn with block characters.
 
+use linerate_logview::summary::Timeline;
+
 /// Eighths of a block, filled from the left and from the bottom.
 const LEFT: [char; 8] = ['▏', '▎', '▍', '▌', '▋', '▊', '▉', '█'];
 const BOTTOM: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
@@ -23,6 +25,33 @@ pub(super) fn sparkline(values: &[u64]) -> String {
         eighths => BOTTOM[eighths - 1],
     };
     values.iter().map(column).collect()
+}
+
+/// Returns the lines of a chart of `height` lines, from the top. Each has one character for each
+/// value, whose height is relative to the highest value.
+pub(super) fn columns(values: &[u64], height: usize) -> Vec<String> {
+    let max = values.iter().copied().max().unwrap_or(0);
+    let eighths: Vec<_> = values
+        .iter()
+        .map(|&value| share(value, max, height * 8))
+        .collect();
+    let line = |below: usize| {
+        let char = |&eighths: &usize| match eighths.saturating_sub(below * 8).min(8) {
+            0 => ' ',
+            filled => BOTTOM[filled - 1],
+        };
+        eighths.iter().map(char).collect()
+    };
+    (0..height).rev().map(line).collect()
+}
+
+/// Returns the requests in each bucket of a timeline whose class of status is wanted.
+pub(super) fn requests(timeline: &Timeline, is_wanted: impl Fn(&str) -> bool) -> Vec<u64> {
+    let buckets = timeline.classes.values().map(Vec::len).max().unwrap_or(0);
+    let classes = timeline.classes.iter().filter(|(name, _)| is_wanted(name));
+    let classes: Vec<_> = classes.map(|(_, counts)| counts).collect();
+    let sum = |bucket| classes.iter().filter_map(|counts| counts.get(bucket)).sum();
+    (0..buckets).map(sum).collect()
 }
 
 /// Sums neighbouring values so that at most `columns` remain. Each sum covers the same number of
@@ -49,7 +78,7 @@ fn share(value: u64, max: u64, parts: usize) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::{bar, condense, sparkline};
+    use super::{bar, columns, condense, sparkline};
 
     #[test]
     fn bars_are_in_proportion_and_never_vanish() {
@@ -68,6 +97,14 @@ mod tests {
         assert_eq!(sparkline(&[0, 1, 4, 8, 800]), " ▁▁▁█");
         assert_eq!(sparkline(&[1, 2, 3, 4, 5, 6, 7, 8]), "▁▂▃▄▅▆▇█");
         assert_eq!(sparkline(&[]), "");
+    }
+
+    #[test]
+    fn a_chart_has_the_highest_value_at_its_top() {
+        assert_eq!(columns(&[0, 1, 8, 12, 16], 2), ["   ▄█", " ▁███"]);
+        assert_eq!(columns(&[0, 0], 2), ["  ", "  "]);
+        assert_eq!(columns(&[], 1), [""]);
+        assert_eq!(columns(&[1], 0), [""; 0]);
     }
 
     #[test]

@@ -8,7 +8,6 @@ use linerate_logview::{
     format::Format,
     input::LogEvent,
     parallel::Pool,
-    query::QueryError,
     summary::Damage,
 };
 
@@ -76,11 +75,11 @@ impl Counter {
         }
     }
 
-    /// Returns why the log, as far as it is counted, cannot be filtered.
-    pub(super) fn refusal(&self) -> Option<QueryError> {
+    /// Returns the log as far as it is counted: all but the last few chunks.
+    pub(super) fn log(&self) -> &Aggregator {
         match self {
-            Self::Alone(log) => log.refusal(),
-            Self::Many(pool) => pool.log().refusal(),
+            Self::Alone(log) => log,
+            Self::Many(pool) => pool.log(),
         }
     }
 

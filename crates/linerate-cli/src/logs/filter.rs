@@ -53,6 +53,11 @@ pub(super) enum Selected {
 }
 
 impl Filters {
+    /// Returns whether two periods are compared.
+    pub(super) fn compares_periods(&self) -> bool {
+        self.what_changed.is_some()
+    }
+
     /// Returns what is selected.
     ///
     /// # Errors

@@ -3,8 +3,7 @@
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::{Receiver, TryRecvError, sync_channel};
-use std::thread;
+use std::time::Duration;
 
 use anyhow::Context;
 use linerate_logview::{
@@ -16,6 +15,7 @@ use linerate_uploads::FileIdentity;
 use super::counter::Counter;
 use super::files::{is_stdin, name};
 use super::source::{READ_BYTES, input, open, read_some};
+use super::stdin::Stdin;
 
 /// How much of one source is read before the next one gets its turn.
 const TURN_BYTES: usize = 8 << 20;
@@ -46,12 +46,8 @@ struct Source {
 #[derive(Debug)]
 enum Reader {
     Ended,
-    File {
-        file: File,
-        position: u64,
-    },
-    /// Data from a thread that reads standard input, because such a read may block.
-    Stdin(Receiver<io::Result<Vec<u8>>>),
+    File { file: File, position: u64 },
+    Stdin(Stdin),
 }
 
 impl Follower {
@@ -205,23 +201,7 @@ impl Reader {
                 position: 0,
             });
         }
-        let (sender, receiver) = sync_channel(4);
-        thread::Builder::new()
-            .name("stdin".into())
-            .spawn(move || {
-                let mut stdin = io::stdin().lock();
-                let mut buffer = vec![0; READ_BYTES];
-                loop {
-                    let read = read_some(&mut stdin, &mut buffer);
-                    let is_last = !matches!(read, Ok(1..));
-                    let sent = sender.send(read.map(|len| buffer[..len].to_vec()));
-                    if is_last || sent.is_err() {
-                        return;
-                    }
-                }
-            })
-            .context("cannot start a thread")?;
-        Ok(Self::Stdin(receiver))
+        Ok(Self::Stdin(Stdin::start()?))
     }
 
     fn read<'a>(&mut self, buffer: &'a mut [u8]) -> io::Result<Chunk<'a>> {
@@ -234,20 +214,11 @@ impl Reader {
                     Ok(Chunk::Bytes(&buffer[..len]))
                 }
             },
-            Self::Stdin(receiver) => match receiver.try_recv() {
-                Ok(read) => {
-                    let read = read?;
-                    let buffer = &mut buffer[..read.len()];
-                    buffer.copy_from_slice(&read);
-                    Ok(if read.is_empty() {
-                        Chunk::End
-                    } else {
-                        Chunk::Bytes(buffer)
-                    })
-                }
-                Err(TryRecvError::Empty) => Ok(Chunk::Nothing),
-                Err(TryRecvError::Disconnected) => Ok(Chunk::End),
-            },
+            Self::Stdin(stdin) => Ok(match stdin.read(buffer, Duration::ZERO)? {
+                None => Chunk::Nothing,
+                Some(0) => Chunk::End,
+                Some(len) => Chunk::Bytes(&buffer[..len]),
+            }),
         }
     }
 }

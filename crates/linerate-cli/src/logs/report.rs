@@ -3,12 +3,11 @@
 mod changes;
 mod charts;
 mod table;
-mod text;
 
 use linerate_harness::table::grouped;
 use linerate_logview::summary::{Changes, Damage, Summary};
-pub(super) use text::counted;
-use text::{bytes, moment, printable, shortened};
+
+use super::text::{bytes, counted, moment, printable, shortened};
 
 /// The dimensions of a report.
 #[derive(Clone, Copy, Debug)]

@@ -16,7 +16,12 @@ use super::files::{is_stdin, name};
 /// Maximum size of a single read.
 pub(super) const READ_BYTES: usize = 256 << 10;
 
-/// Reads all files in order as one log. Without a `format`, the format of each file is detected.
+/// What is done after each read. It gets the log, and how many bytes of the file were read; an
+/// error ends the reading.
+pub(super) type AfterRead<'a> = dyn FnMut(&mut Counter, usize) -> anyhow::Result<()> + 'a;
+
+/// Reads all files in order as one log, with a progress bar. Without a `format`, the format of each
+/// file is detected.
 ///
 /// # Errors
 /// Returns an error if a file cannot be read or decompressed; the error names it. A damaged file is
@@ -29,21 +34,50 @@ pub(super) fn read_all(
     is_filtered: bool,
 ) -> anyhow::Result<()> {
     let progress = progress_bar(files);
+    let mut after_read = |log: &mut Counter, bytes: usize| {
+        progress.inc(bytes as u64);
+        match log.log().refusal().filter(|_| is_filtered) {
+            Some(refusal) => bail!(refusal),
+            None => Ok(()),
+        }
+    };
+    let mut read_stdin = |buffer: &mut [u8]| read_some(&mut io::stdin().lock(), buffer).map(Some);
+    read_each(files, format, log, &mut read_stdin, &mut after_read)?;
+    progress.finish_and_clear();
+    Ok(())
+}
+
+/// Reads into a buffer: returns the number of bytes, 0 at the end, or `None` if nothing has arrived
+/// yet.
+pub(super) type Reading<'a> = dyn FnMut(&mut [u8]) -> io::Result<Option<usize>> + 'a;
+
+/// Reads all files in order as one log, like [`read_all`].
+///
+/// # Errors
+/// Returns an error if a file cannot be read or decompressed, unless it is damaged after its first
+/// line; the error names the file. Also returns the first error of `after_read`.
+pub(super) fn read_each(
+    files: &[PathBuf],
+    format: Option<&Format>,
+    log: &mut Counter,
+    read_stdin: &mut Reading<'_>,
+    after_read: &mut AfterRead<'_>,
+) -> anyhow::Result<()> {
     let mut buffer = vec![0; READ_BYTES];
     for file in files {
         let mut reader = FileReader {
             file,
             input: input(format),
-            progress: &progress,
-            is_filtered,
+            after_read: &mut *after_read,
         };
         if is_stdin(file) {
-            reader.read(&mut io::stdin().lock(), log, &mut buffer)?;
+            reader.read(read_stdin, log, &mut buffer)?;
         } else {
-            reader.read(&mut open(file)?, log, &mut buffer)?;
+            let mut opened = open(file)?;
+            let mut read = |buffer: &mut [u8]| read_some(&mut opened, buffer).map(Some);
+            reader.read(&mut read, log, &mut buffer)?;
         }
     }
-    progress.finish_and_clear();
     Ok(())
 }
 
@@ -70,17 +104,16 @@ pub(super) fn read_some(input: &mut impl Read, buffer: &mut [u8]) -> io::Result<
 }
 
 /// A file that is being read.
-struct FileReader<'a> {
+struct FileReader<'a, 'b> {
     file: &'a Path,
     input: Input,
-    progress: &'a ProgressBar,
-    is_filtered: bool,
+    after_read: &'a mut AfterRead<'b>,
 }
 
-impl FileReader<'_> {
+impl FileReader<'_, '_> {
     fn read(
         &mut self,
-        source: &mut impl Read,
+        read: &mut Reading<'_>,
         log: &mut Counter,
         buffer: &mut [u8],
     ) -> anyhow::Result<()> {
@@ -88,7 +121,10 @@ impl FileReader<'_> {
         let lines_before = log.settled().lines();
         let mut bytes = 0;
         let decoded = loop {
-            let len = read_some(source, buffer).with_context(of_file)?;
+            let Some(len) = read(buffer).with_context(of_file)? else {
+                (self.after_read)(log, 0)?;
+                continue;
+            };
             if len == 0 {
                 break self.input.handle_eof(|event| log.count(event));
             }
@@ -101,10 +137,7 @@ impl FileReader<'_> {
                     .handle_eof(|event| log.count(event))
                     .and(Err(error));
             }
-            if let Some(refusal) = log.refusal().filter(|_| self.is_filtered) {
-                bail!(refusal);
-            }
-            self.progress.inc(len as u64);
+            (self.after_read)(log, len)?;
         };
         let Err(error) = decoded else {
             // A last line without a line feed must not be joined with the first line of the next
@@ -121,13 +154,18 @@ impl FileReader<'_> {
     }
 }
 
-/// Returns a progress bar on standard error, hidden if that is not a terminal.
-fn progress_bar(files: &[PathBuf]) -> ProgressBar {
+/// Returns the size of all files in bytes, or `None` if it is unknown, as that of standard input.
+pub(super) fn size(files: &[PathBuf]) -> Option<u64> {
     let sizes = files.iter().map(|file| match file.metadata() {
         Ok(metadata) if metadata.is_file() && !is_stdin(file) => Some(metadata.len()),
         _ => None,
     });
-    let (bar, template) = match sizes.sum::<Option<u64>>() {
+    sizes.sum()
+}
+
+/// Returns a progress bar on standard error, hidden if that is not a terminal.
+fn progress_bar(files: &[PathBuf]) -> ProgressBar {
+    let (bar, template) = match size(files) {
         Some(size) => (
             ProgressBar::new(size),
             "{bar:30} {decimal_bytes} of {decimal_total_bytes}, {decimal_bytes_per_sec}, {eta} left",
@@ -148,7 +186,7 @@ mod tests {
 
     use linerate_logview::aggregate::Limits;
 
-    use super::{Counter, FileReader, input, progress_bar};
+    use super::{Counter, FileReader, input, read_some};
 
     #[test]
     fn a_log_is_counted_whatever_the_size_of_the_reads() {
@@ -157,21 +195,27 @@ mod tests {
         for read_bytes in [1, 7, 1_000] {
             let threads = NonZeroUsize::new(2).unwrap();
             let mut log = Counter::with_threads(Limits::default(), threads);
-            let progress = progress_bar(&[]);
+            let (mut rest, mut bytes) = (&log_text[..], 0);
+            let mut has_paused = false;
+            let mut read = |buffer: &mut [u8]| {
+                has_paused ^= true;
+                match has_paused {
+                    true => Ok(None),
+                    false => read_some(&mut rest, buffer).map(Some),
+                }
+            };
+            let mut after_read = |_: &mut Counter, len| {
+                bytes += len;
+                Ok(())
+            };
             let mut reader = FileReader {
                 file: Path::new("-"),
                 input: input(None),
-                progress: &progress,
-                is_filtered: false,
+                after_read: &mut after_read,
             };
             let mut buffer = vec![0; read_bytes];
-            reader
-                .read(&mut &log_text[..], &mut log, &mut buffer)
-                .unwrap();
-            assert_eq!(
-                (log.settled().requests(), progress.position()),
-                (10, log_text.len() as u64)
-            );
+            reader.read(&mut read, &mut log, &mut buffer).unwrap();
+            assert_eq!((log.settled().requests(), bytes), (10, log_text.len()));
         }
     }
 }

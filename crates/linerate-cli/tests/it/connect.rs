@@ -2,7 +2,6 @@
 
 mod network;
 mod prompt;
-mod terminal;
 mod versions;
 
 use std::{

@@ -19,7 +19,7 @@ use super::timeline::Timeline;
 use super::{bots, browsers};
 use crate::excerpt::excerpt;
 use crate::format::{Reason, Record};
-use crate::query::{ChangesQuery, Query, QueryError, Rows};
+use crate::query::{ChangesQuery, LogLine, Query, QueryError, Rows};
 use crate::store::{ADDRESS, AGENT, HOST, METHOD, Row, TEXTS};
 use crate::store::{LineStore, Store};
 use crate::summary::{Changes, Filterable, Summary};
@@ -52,7 +52,8 @@ pub(super) struct Figures {
 
 /// The answer to a query.
 #[derive(Debug)]
-pub(crate) enum Answer {
+#[non_exhaustive]
+pub enum Answer {
     /// The figures of the selected requests.
     Figures(Box<Summary>),
     /// The requested lines.
@@ -197,6 +198,7 @@ impl Figures {
             requests: Vec::new(),
             offset,
             rows_max,
+            text: None,
         };
         Ok(Search::new(
             self.filter(query)?,
@@ -245,15 +247,26 @@ impl Figures {
             numbers.push(number);
             rows.push(*row);
             if rows.len() >= FRESH_MAX {
-                search.add(&numbers, &rows);
+                self.add(search, &mut numbers, &rows);
                 numbers.clear();
                 rows.clear();
             }
         });
         search.filter = filter;
         scanned.map_err(QueryError::SpillUnreadable)?;
-        search.add(&numbers, &rows);
+        self.add(search, &mut numbers, &rows);
         Ok(search.is_done())
+    }
+
+    /// Adds requests that the filter of a search selects. If the search has a text, only those
+    /// whose lines are kept and contain it are added.
+    fn add(&self, search: &mut Search, numbers: &mut Vec<u64>, rows: &[Row]) {
+        if let Some(text) = search.text() {
+            let lines = self.lines.rows(numbers, |line| text.find(line).is_some());
+            let mut contain = lines.into_iter().map(|(_, contains)| contains);
+            numbers.retain(|_| contain.next() == Some(true));
+        }
+        search.add(numbers, rows);
     }
 
     fn answer(&self, search: &Search) -> Result<Answer, QueryError> {
@@ -264,6 +277,8 @@ impl Figures {
             Wanted::Rows { requests, .. } => {
                 let show = |line: &[u8]| excerpt(line, ROW_CHARS_MAX);
                 let rows = self.lines.rows(requests, show);
+                let line = |(line, text)| LogLine { line, text };
+                let rows: Vec<_> = rows.into_iter().map(line).collect();
                 if rows.len() < requests.len() {
                     return Err(QueryError::RowsFull {
                         lines: self.lines.kept(),

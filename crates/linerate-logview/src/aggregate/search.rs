@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use memchr::memmem::Finder;
+
 use super::filter::Filter;
 use super::tallies::Tallies;
 use crate::store::{BLOCK_ROWS, Row};
@@ -10,8 +12,26 @@ use crate::store::{BLOCK_ROWS, Row};
 const STEP_ROWS: u64 = 64 * BLOCK_ROWS as u64;
 
 /// A query under way. It covers the requests that were stored when it began.
+///
+/// ```
+/// use linerate_logview::aggregate::{Aggregator, Answer, Limits};
+/// use linerate_logview::query::Query;
+///
+/// let mut limits = Limits::default();
+/// limits.line_bytes_sum_max = 1 << 20;
+/// let mut log = Aggregator::new(limits);
+/// log.handle_input(b"192.0.2.7 - - [22/Jan/2021:01:47:05 +0000] \"GET /a HTTP/1.1\" 200 654\n");
+/// let mut search = log.search_rows(&Query::default(), 0, 10)?.with_text("GET /a");
+/// let answer = loop {
+///     if let Some(answer) = log.advance(&mut search)? {
+///         break answer;
+///     }
+/// };
+/// assert!(matches!(answer, Answer::Rows(rows) if rows.total == 1));
+/// # Ok::<(), linerate_logview::query::QueryError>(())
+/// ```
 #[derive(Debug)]
-pub(crate) struct Search {
+pub struct Search {
     pub(super) filter: Filter,
     /// The requests that have not been examined, by their number among all requests, from 0.
     rest: Range<u64>,
@@ -32,6 +52,8 @@ pub(super) enum Wanted {
         requests: Vec<u64>,
         offset: u64,
         rows_max: usize,
+        /// What the lines must contain.
+        text: Option<Finder<'static>>,
     },
 }
 
@@ -42,6 +64,24 @@ impl Search {
             rest: stored,
             found: 0,
             wanted,
+        }
+    }
+
+    /// Finds only lines that contain `text`, among those that are kept: see
+    /// [`RowsKept`](crate::summary::RowsKept). A search for figures is not affected.
+    #[must_use]
+    pub fn with_text(mut self, wanted: &str) -> Self {
+        if let Wanted::Rows { text, .. } = &mut self.wanted {
+            *text = Some(Finder::new(wanted).into_owned());
+        }
+        self
+    }
+
+    /// Returns what lines must contain.
+    pub(super) fn text(&self) -> Option<&Finder<'static>> {
+        match &self.wanted {
+            Wanted::Rows { text, .. } => text.as_ref(),
+            Wanted::Figures { .. } => None,
         }
     }
 
@@ -66,6 +106,7 @@ impl Search {
                 requests,
                 offset,
                 rows_max,
+                ..
             } => {
                 let skipped = offset.saturating_sub(self.found);
                 let skipped = usize::try_from(skipped).unwrap_or(usize::MAX);
@@ -73,7 +114,7 @@ impl Search {
                 requests.extend(numbers.iter().skip(skipped).take(room));
             }
         }
-        self.found += rows.len() as u64;
+        self.found += numbers.len() as u64;
     }
 
     /// Returns how many requests were selected so far.
@@ -82,7 +123,7 @@ impl Search {
     }
 
     /// Returns which share of the requests was examined, 0 to 1.
-    pub(crate) fn fraction(&self) -> f64 {
+    pub fn fraction(&self) -> f64 {
         match self.rest.end {
             0 => 1.0,
             end => self.rest.start as f64 / end as f64,

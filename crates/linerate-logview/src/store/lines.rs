@@ -2,7 +2,6 @@
 
 use std::io;
 
-use crate::query::LogLine;
 use crate::summary::RowsKept;
 
 /// How much text is compressed at once: enough to find repetitions, little enough to decompress for
@@ -91,9 +90,9 @@ impl LineStore {
         self.bytes_max
     }
 
-    /// Returns the lines of requests, which are numbered from 0 and must be in order. Lines that
-    /// are not stored are left out.
-    pub(crate) fn rows(&self, requests: &[u64], show: impl Fn(&[u8]) -> String) -> Vec<LogLine> {
+    /// Returns the numbers of the lines of requests, with what `of_line` returns for their texts.
+    /// Requests are numbered from 0 and must be in order. Lines that are not stored are left out.
+    pub(crate) fn rows<T>(&self, requests: &[u64], of_line: impl Fn(&[u8]) -> T) -> Vec<(u64, T)> {
         let mut rows = Vec::with_capacity(requests.len());
         let mut open: Option<(usize, Vec<u8>)> = None;
         for &request in requests.iter().take_while(|&&it| it < self.kept) {
@@ -110,7 +109,7 @@ impl LineStore {
                 }
                 None => (&*self.lines, &*self.text, request - self.before_pending()),
             };
-            rows.extend(row(places, text, at as usize, &show));
+            rows.extend(row(places, text, at as usize, &of_line));
         }
         rows
     }
@@ -205,20 +204,17 @@ fn decompress(_: &[u8], _: usize) -> io::Result<Vec<u8>> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
-fn row(
+fn row<T>(
     places: &[LineEnd],
     text: &[u8],
     at: usize,
-    show: impl Fn(&[u8]) -> String,
-) -> Option<LogLine> {
+    of_line: impl Fn(&[u8]) -> T,
+) -> Option<(u64, T)> {
     let place = places.get(at)?;
     let before = at.checked_sub(1).and_then(|before| places.get(before));
     let start = before.map_or(0, |before| before.end);
     let text = text.get(start as usize..place.end as usize)?;
-    Some(LogLine {
-        line: place.line,
-        text: show(text),
-    })
+    Some((place.line, of_line(text)))
 }
 
 #[cfg(test)]
@@ -252,8 +248,8 @@ mod tests {
         let wanted = [0, 1, 2, 3_999, 4_000, 7_777, 9_998, 9_999, 10_000];
         let rows = store.rows(&wanted, show);
         assert_eq!(rows.len(), wanted.len() - 1);
-        for (row, request) in rows.iter().zip(wanted) {
-            assert_eq!((row.line, &*row.text), (request * 2 + 1, &*text(request)));
+        for ((line, shown), request) in rows.iter().zip(wanted) {
+            assert_eq!((*line, shown), (request * 2 + 1, &text(request)));
         }
         let summary = store.summary(10_000);
         assert!(summary.complete && !store.summary(10_001).complete);
@@ -267,7 +263,7 @@ mod tests {
         assert!((10_000..100_000).contains(&store.kept()));
         let last = store.rows(&[store.kept() - 1, store.kept()], show);
         assert_eq!(last.len(), 1);
-        assert_eq!(last[0].text, text(store.kept() - 1));
+        assert_eq!(last[0].1, text(store.kept() - 1));
         assert!(!store.summary(100_000).complete);
     }
 

@@ -3,8 +3,8 @@
 use linerate_harness::table::grouped;
 use linerate_logview::summary::{Change, Changes, PeriodTotals};
 
+use super::super::text::{bytes, counted, duration, precise_moment};
 use super::Report;
-use super::text::{bytes, counted, duration, precise_moment};
 
 /// Width of everything before the values.
 const NUMBERS_WIDTH: usize = 2 + 11 + 11 + 9 + 2 + FIELD_WIDTH + 2;

@@ -4,8 +4,8 @@ use linerate_harness::table::grouped;
 use linerate_logview::summary::{Latency, Timeline};
 
 use super::super::chart;
+use super::super::text::{counted, duration, microseconds, moment, precise_moment};
 use super::Report;
-use super::text::{counted, duration, microseconds, moment, precise_moment};
 
 /// Width of the labels to the left of sparklines.
 const NAME_WIDTH: usize = 6;
@@ -13,18 +13,9 @@ const NAME_WIDTH: usize = 6;
 impl Report {
     pub(super) fn timeline(&mut self, timeline: &Timeline) {
         let Some(start) = timeline.start else { return };
-        let buckets = timeline.classes.values().map(Vec::len).max().unwrap_or(0);
-        let of = |names: &[&str]| -> Vec<u64> {
-            let classes = timeline
-                .classes
-                .iter()
-                .filter(|(name, _)| names.contains(name));
-            let classes: Vec<_> = classes.map(|(_, counts)| counts).collect();
-            let sum = |bucket| classes.iter().filter_map(|counts| counts.get(bucket)).sum();
-            (0..buckets).map(sum).collect()
-        };
-        let names: Vec<_> = timeline.classes.keys().copied().collect();
-        let (columns, each) = chart::condense(&of(&names), self.layout.width - 2 - NAME_WIDTH);
+        let all = chart::requests(timeline, |_| true);
+        let buckets = all.len();
+        let (columns, each) = chart::condense(&all, self.layout.width - 2 - NAME_WIDTH);
         let most = columns.iter().copied().max().unwrap_or(0);
         self.heading(&format!(
             "Requests over time: each column is {}, peak {}",
@@ -33,7 +24,8 @@ impl Report {
         ));
         self.sparkline("all", &columns);
         for class in ["4xx", "5xx"] {
-            let (columns, _) = chart::condense(&of(&[class]), self.layout.width - 2 - NAME_WIDTH);
+            let of_class = chart::requests(timeline, |name| name == class);
+            let (columns, _) = chart::condense(&of_class, self.layout.width - 2 - NAME_WIDTH);
             if columns.iter().any(|&count| count > 0) {
                 self.sparkline(class, &columns);
             }

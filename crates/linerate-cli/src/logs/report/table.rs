@@ -4,8 +4,8 @@ use linerate_harness::table::grouped;
 use linerate_logview::summary::{Firewall, Panel, Ranked, Summary, Suspect};
 
 use super::super::chart;
+use super::super::text::{bytes, counted, moment, percent, printable, without_middle};
 use super::Report;
-use super::text::{bytes, counted, moment, percent, printable, without_middle};
 
 /// Width of the bars, in wide reports, in narrow ones, and where the values need the space.
 const BAR_WIDTHS: [usize; 3] = [20, 10, 0];

@@ -10,8 +10,9 @@ use nix::{
 use tempfile::TempDir;
 use tokio::sync::{Mutex, mpsc, oneshot};
 
-use super::{serve, terminal::Terminal};
+use super::serve;
 use crate::support::{Server, linerate};
+use crate::terminal::Terminal;
 
 const ENTER: &str = "\r";
 const UP: &str = "\x1b[A";

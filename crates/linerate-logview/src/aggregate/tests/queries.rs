@@ -4,7 +4,7 @@ use linerate_filter::{Filter, Limits as FilterLimits};
 use proptest::prelude::*;
 use serde_json::json;
 
-use crate::aggregate::{Aggregator, Limits, bots};
+use crate::aggregate::{Aggregator, Answer, Limits, bots};
 use crate::format::Format;
 use crate::query::{FilterError, FilterProblem, Query, QueryError};
 use crate::summary::{Filterable, RowsKept, Summary};
@@ -386,6 +386,21 @@ fn rows_are_the_lines_that_a_query_selects() {
         (rows(99, 20), rows(100, 20)),
         (expected[99..].to_vec(), vec![])
     );
+    let with_text = |text, offset| {
+        let mut search = log.search_rows(&query, offset, 5).unwrap().with_text(text);
+        loop {
+            if let Some(Answer::Rows(rows)) = log.advance(&mut search).unwrap() {
+                let lines = rows.rows.iter().map(|row| row.line).collect::<Vec<_>>();
+                return (rows.total, lines);
+            }
+        }
+    };
+    let ends_with_07 = |(line, _): &&(u64, String)| (*line - 1) / 2 % 100 == 7;
+    let expected_lines = expected.iter().filter(ends_with_07).map(|it| it.0);
+    let expected_lines: Vec<_> = expected_lines.collect();
+    assert_eq!(with_text("07 HTTP", 1), (49, expected_lines[2..7].to_vec()));
+    assert_eq!(with_text("GET /7 ", 0), (1, vec![15]));
+    assert_eq!(with_text("no such text", 0), (0, vec![]));
     let too_many = QueryError::TooManyRows {
         rows: 1_001,
         rows_max: 1_000,

@@ -12,7 +12,11 @@ use std::{
 
 use nix::{
     pty::{Winsize, openpty},
-    sys::termios::{Termios, tcgetattr},
+    sys::{
+        signal::{Signal, kill},
+        termios::{Termios, tcgetattr},
+    },
+    unistd::Pid,
 };
 
 use crate::support::PATIENCE;
@@ -21,8 +25,8 @@ const ROWS: NonZero<u16> = NonZero::new(24).unwrap();
 const COLUMNS: NonZero<u16> = NonZero::new(80).unwrap();
 
 /// A program that runs on a terminal; killed on drop.
-pub(super) struct Terminal {
-    pub(super) child: Child,
+pub(crate) struct Terminal {
+    pub(crate) child: Child,
     keys: File,
     /// Kept open, so that the mode can be read after the program has exited.
     device: OwnedFd,
@@ -42,7 +46,7 @@ struct State {
 }
 
 impl Terminal {
-    pub(super) fn run(command: &mut Command) -> Self {
+    pub(crate) fn run(command: &mut Command) -> Self {
         let size = Winsize {
             ws_row: ROWS.get(),
             ws_col: COLUMNS.get(),
@@ -82,20 +86,45 @@ impl Terminal {
         }
     }
 
-    pub(super) fn press(&mut self, keys: &str) {
+    pub(crate) fn press(&mut self, keys: &str) {
         self.keys.write_all(keys.as_bytes()).unwrap();
     }
 
     /// Waits until the screen, without white space at its end, ends with `expected`.
-    pub(super) fn wait_for_end(&self, expected: &str) {
+    pub(crate) fn wait_for_end(&self, expected: &str) {
         self.wait(expected, |state| {
             let rows: Vec<_> = state.parser.screen().rows(0, COLUMNS.get()).collect();
             rows.join("\n").trim_end().ends_with(expected)
         });
     }
 
+    /// Waits until the screen contains `expected`.
+    pub(crate) fn wait_for(&self, expected: &str) {
+        self.wait(expected, |state| {
+            state.parser.screen().contents().contains(expected)
+        });
+    }
+
+    /// Changes the size, and tells the program.
+    pub(crate) fn resize(&self, rows: u16, columns: u16) {
+        let mut stty = Command::new("stty");
+        stty.args(["rows", &rows.to_string(), "cols", &columns.to_string()]);
+        let stty = stty.stdin(self.device.try_clone().unwrap()).status();
+        assert!(stty.unwrap().success());
+        let [rows, columns] = [rows, columns].map(|it| NonZero::new(it).unwrap());
+        let mut state = self.display.state.lock().unwrap();
+        state.parser.screen_mut().set_size(rows, columns);
+        drop(state);
+        self.signal(Signal::SIGWINCH);
+    }
+
+    pub(crate) fn signal(&self, signal: Signal) {
+        let process = Pid::from_raw(self.child.id().cast_signed());
+        kill(process, signal).unwrap();
+    }
+
     /// Waits until the program has written `expected`, with all control sequences.
-    pub(super) fn wait_for_output(&self, expected: &str) {
+    pub(crate) fn wait_for_output(&self, expected: &str) {
         self.wait(expected, |state| {
             String::from_utf8_lossy(&state.output).contains(expected)
         });
@@ -116,18 +145,19 @@ impl Terminal {
     }
 
     /// Returns everything that the program has written.
-    pub(super) fn output(&self) -> String {
+    pub(crate) fn output(&self) -> String {
         let state = self.display.state.lock().unwrap();
         String::from_utf8(state.output.clone()).unwrap()
     }
 
     /// Waits until the program exits; asserts that the terminal is as it was before.
-    pub(super) fn exit(&mut self) -> ExitStatus {
+    pub(crate) fn exit(&mut self) -> ExitStatus {
         let status = self.child.wait().unwrap();
         let mode = tcgetattr(&self.device).unwrap();
         assert!(mode == self.mode_before, "the mode is restored");
-        self.wait("pasted text is not marked", |state| {
-            !state.parser.screen().bracketed_paste()
+        self.wait("the screen of the shell", |state| {
+            let screen = state.parser.screen();
+            !screen.bracketed_paste() && !screen.alternate_screen() && !screen.hide_cursor()
         });
         status
     }

@@ -6,7 +6,7 @@ use time::OffsetDateTime;
 use crate::terminal;
 
 /// Formats a number of things: `1 line`, `2 lines`.
-pub(in crate::logs) fn counted(count: u64, name: &str) -> String {
+pub(super) fn counted(count: u64, name: &str) -> String {
     let plural = if count == 1 { "" } else { "s" };
     format!("{} {name}{plural}", grouped(count))
 }
