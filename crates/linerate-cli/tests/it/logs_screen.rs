@@ -170,10 +170,10 @@ fn a_report_is_printed_on_demand_and_on_simple_terminals() {
         (&["--json"], &[]),
     ] {
         let mut stage = Stage::with(&log, arguments, variables);
+        stage.terminal.wait_for_output("requests");
         assert!(stage.terminal.exit().success());
         let output = stage.terminal.output();
         assert!(!output.contains("\x1b[?1049h"), "{output:?}");
-        assert!(output.contains("requests"), "{output:?}");
     }
 }
 

@@ -53,7 +53,7 @@ pub(super) enum Wanted {
         offset: u64,
         rows_max: usize,
         /// What the lines must contain.
-        text: Option<Finder<'static>>,
+        text: Option<Box<Finder<'static>>>,
     },
 }
 
@@ -72,7 +72,7 @@ impl Search {
     #[must_use]
     pub fn with_text(mut self, wanted: &str) -> Self {
         if let Wanted::Rows { text, .. } = &mut self.wanted {
-            *text = Some(Finder::new(wanted).into_owned());
+            *text = Some(Box::new(Finder::new(wanted).into_owned()));
         }
         self
     }
@@ -80,7 +80,7 @@ impl Search {
     /// Returns what lines must contain.
     pub(super) fn text(&self) -> Option<&Finder<'static>> {
         match &self.wanted {
-            Wanted::Rows { text, .. } => text.as_ref(),
+            Wanted::Rows { text, .. } => text.as_deref(),
             Wanted::Figures { .. } => None,
         }
     }

@@ -61,7 +61,7 @@ fn draw_tables(frame: &mut Frame<'_>, area: Rect, state: &mut State, theme: Them
     ])
     .areas(area);
     frame.render_widget(head::title(state, theme, title.width), title);
-    frame.render_widget(head::totals(state, theme), totals);
+    frame.render_widget(head::totals(state, theme, totals.width), totals);
     frame.render_widget(head::filters(state, theme), filters);
     chart::draw(frame, chart, state, theme);
     draw_grid(frame, tables, state, theme);

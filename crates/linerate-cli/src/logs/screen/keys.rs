@@ -10,10 +10,7 @@ use super::field::Edit;
 pub(super) const HELP: &[(&str, &str)] = &[
     ("Tab  ← →", "next or previous table; t: the chart"),
     ("↑ ↓  PgUp PgDn", "move within a table"),
-    (
-        "Enter",
-        "select the requests with this value; again: no longer",
-    ),
+    ("Enter", "filter by this value; again: remove the filter"),
     ("x", "exclude the requests with this value"),
     ("Backspace  u", "undo the last change of filters"),
     ("c", "remove all filters"),

@@ -56,7 +56,7 @@ pub(super) struct Notice {
 /// How much was visible when the view was drawn last.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Sizes {
-    /// The width of the chart in columns.
+    /// The width of the chart in columns; 0 if it is not visible.
     pub(super) chart: usize,
     /// The number of rows of a table.
     pub(super) rows: usize,
@@ -90,9 +90,10 @@ impl State {
         }
     }
 
-    /// Returns the columns of the chart as they were drawn last.
+    /// Returns the columns of the chart as they were drawn last; `None` if it was not visible.
     pub(super) fn columns(&self) -> Option<Columns> {
-        Columns::of(&self.figures.as_ref()?.timeline, self.sizes.chart.max(1))
+        let timeline = &self.figures.as_ref()?.timeline;
+        Columns::of(timeline, self.sizes.chart).filter(|_| self.sizes.chart > 0)
     }
 
     pub(super) fn act(&mut self, action: Action) {
@@ -110,7 +111,12 @@ impl State {
                 self.check_prompt();
             }
             Action::Exclude => self.filter_by_row("!="),
-            Action::FocusChart => self.focus_chart(),
+            Action::FocusChart => {
+                if !self.focus_chart() {
+                    let text = "no chart: there are no requests, or the terminal is too small";
+                    self.notice = Some(Notice::of(text));
+                }
+            }
             Action::FocusNext => self.focus_next(),
             Action::FocusPrevious => self.focus_previous(),
             Action::Move(to) => self.move_cursor(to),
@@ -293,12 +299,11 @@ impl State {
         }
     }
 
-    fn focus_chart(&mut self) {
+    /// Moves the focus to the chart. Returns false if it is not visible.
+    fn focus_chart(&mut self) -> bool {
         let last = self.columns().map(|columns| columns.end.saturating_sub(1));
         self.chart_at = last;
-        if last.is_none() {
-            self.notice = Some(Notice::of("there are no requests to draw"));
-        }
+        last.is_some()
     }
 
     /// Moves the focus to the next table; from the last one to the chart, and from there to the
@@ -306,16 +311,16 @@ impl State {
     fn focus_next(&mut self) {
         if self.chart_at.take().is_some() {
             self.tables.focus_first();
-        } else if !self.tables.focus_next() {
-            self.focus_chart();
+        } else if !self.tables.focus_next() && !self.focus_chart() {
+            self.tables.focus_first();
         }
     }
 
     fn focus_previous(&mut self) {
         if self.chart_at.take().is_some() {
             self.tables.focus_last();
-        } else if !self.tables.focus_previous() {
-            self.focus_chart();
+        } else if !self.tables.focus_previous() && !self.focus_chart() {
+            self.tables.focus_last();
         }
     }
 
@@ -338,8 +343,7 @@ impl State {
 
     fn cut_period(&mut self, side: &Action) {
         let (Some(at), Some(columns)) = (self.chart_at, self.columns()) else {
-            self.focus_chart();
-            if self.chart_at.is_some() {
+            if self.focus_chart() {
                 let text = "← → choose a column; [ begins the period there, ] ends it";
                 self.notice = Some(Notice::of(text));
             }

@@ -23,10 +23,12 @@ const GUTTER: usize = 8;
 
 pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, state: &mut State, theme: Theme) {
     let width = usize::from(area.width).saturating_sub(GUTTER + 1);
-    state.sizes.chart = width;
     if area.height < 4 || width < 8 {
+        state.sizes.chart = 0;
+        state.chart_at = None;
         return;
     }
+    state.sizes.chart = width;
     let Some(parts) = state.columns() else {
         return;
     };

@@ -82,13 +82,20 @@ fn reading(progress: &Progress, theme: Theme) -> Line<'static> {
     ])
 }
 
-/// Returns the line with the totals of the selected requests.
-pub(super) fn totals(state: &State, theme: Theme) -> Line<'static> {
+/// Returns the line with the totals of the selected requests, as many as fit.
+pub(super) fn totals(state: &State, theme: Theme, width: u16) -> Line<'static> {
     let Some(figures) = &state.figures else {
         return Line::default();
     };
     let mut line = Line::raw(" ");
+    let mut room = usize::from(width).saturating_sub(1);
     let mut add = |number: String, label: &str, style: Style| {
+        let needed = number.chars().count() + label.len() + 1;
+        if needed > room {
+            room = 0;
+            return;
+        }
+        room = room.saturating_sub(needed + 3);
         line.push_span(Span::styled(number, style.patch(theme.bold())));
         line.push_span(Span::styled(format!(" {label}   "), theme.dim()));
     };

@@ -87,6 +87,12 @@ fn a_small_terminal_shows_rows_and_keys() {
     for expected in ["Paths", "requests", "▸", "Enter filter"] {
         assert!(screen.contains(expected), "{expected:?} in\n{screen}");
     }
+    // There is no chart to move to.
+    let mut stage = stage((40, 10));
+    stage.press([Char('t')]);
+    assert!(stage.screen().contains("no chart"));
+    stage.press([KeyCode::BackTab, Tab]);
+    assert_eq!(stage.state.tables.focus(), 0);
 }
 
 #[test]
