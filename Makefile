@@ -176,6 +176,7 @@ web-test: web/node_modules/.stamp .cache/report.wasm ## test the pages, without 
 
 .PHONY: browser-test
 browser-test: program wasm examples/one-channel/node_modules/.stamp ## test the pages, the example and linerate-web in Chromium, against the built binary
+	cargo build --locked --profile $(PROFILE) $(UNIT) --example upload_to_disk --example upload_hash
 	cd web && npm run --silent test:browser
 
 # The program must have the version of the crate. It is small enough to be built without

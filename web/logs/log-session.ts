@@ -1,8 +1,10 @@
 // One log at the server: sends its files, receives figures, and then asks queries.
 
-import { retryDelayMs } from "../shared/backoff.js";
+import type { WebSocketLike } from "../client/src/environment.js";
+import type { ReaderKind } from "../client/src/upload/file-reader.js";
+import { PacedFiles } from "../client/src/upload/paced-files.js";
+import { ResumableLink } from "../client/src/upload/resumable-link.js";
 import { NotUnderstood } from "./fields.js";
-import type { ReaderKind } from "./file-reader.js";
 import {
   type Answer,
   type ClientMessage,
@@ -13,7 +15,6 @@ import {
   type Uploads,
 } from "./protocol.js";
 import type { Summary } from "./summary.js";
-import { Upload } from "./upload.js";
 
 /** Where the lines come from. */
 export type Source =
@@ -70,8 +71,6 @@ export interface SessionListener {
   reading(kind: ReaderKind): void;
 }
 
-/** How long the server may take to accept a connection and report that it is ready. */
-const READY_WITHIN_MS = 15_000;
 /** How long to try to resume a lost connection. */
 const RESUME_WITHIN_MS = 120_000;
 const NORMAL_CLOSURE = 1000;
@@ -80,27 +79,20 @@ const TAKEN = "resumed elsewhere";
 
 export class LogSession {
   readonly #source: Source;
-  readonly #connect: () => WebSocket;
+  readonly #link: ResumableLink;
   /** The key to send if the server asks for one; may be empty. */
   readonly #key: string;
   readonly #listener: SessionListener;
-  readonly #upload: Upload | undefined;
+  readonly #upload: PacedFiles | undefined;
   /** Unanswered queries, to be sent again on the next connection. */
   readonly #open = new Map<number, Question>();
-  #socket: WebSocket;
   #id: string | undefined;
   #hasShownKey = false;
-  #isReady = false;
-  /** True until the server was ready for the first time. */
-  #isFresh = true;
   #isComplete = false;
   /** True once the user has cancelled the rest of the files. */
   #isStopped = false;
   #isOver = false;
-  #attempt = 0;
-  #lostAtMs: number | undefined;
   #keptSeconds = 0;
-  #timer: ReturnType<typeof setTimeout> | undefined;
   #settle: (ended: Ended) => void = () => undefined;
   /** Resolves with how the session ended; never rejects. */
   readonly ended: Promise<Ended>;
@@ -108,17 +100,16 @@ export class LogSession {
   /** `connect` opens a connection to the server; `forced` fixes the way of reading. */
   constructor(
     source: Source,
-    connect: () => WebSocket,
+    connect: () => WebSocketLike,
     key: string,
     listener: SessionListener,
     forced?: ReaderKind,
   ) {
     this.#source = source;
-    this.#connect = connect;
     this.#key = key;
     this.#listener = listener;
     if (source.kind === "files") {
-      this.#upload = new Upload(source.files, (kind) => listener.reading(kind), forced);
+      this.#upload = new PacedFiles(source.files, (kind) => listener.reading(kind), forced);
       this.#id = source.resume;
     } else if (source.kind === "end") {
       this.#id = source.id;
@@ -127,7 +118,13 @@ export class LogSession {
     this.ended = new Promise((resolve) => {
       this.#settle = resolve;
     });
-    this.#socket = this.#opened();
+    const events = {
+      message: (data: unknown) => this.#handleMessage(data),
+      lost: (reason: string) => this.#handleLoss(reason),
+      reconnecting: () => listener.reconnecting(),
+      failed: (why: "unreachable" | "dropped") => this.#giveUp(why),
+    };
+    this.#link = new ResumableLink(connect, events, RESUME_WITHIN_MS);
   }
 
   /** Sends a query, or drops one; an answer carries the same `seq`. */
@@ -140,7 +137,7 @@ export class LogSession {
     } else {
       this.#open.set(question.seq, question);
     }
-    if (this.#isReady) {
+    if (this.#link.isReady) {
       this.#say(question);
     }
   }
@@ -150,13 +147,13 @@ export class LogSession {
    * accepted the files yet, the session ends.
    */
   stop(): void {
-    if (this.#isFresh || this.#isOver) {
+    if (this.#link.isFresh || this.#isOver) {
       this.cancel();
       return;
     }
     this.#isStopped = true;
     this.#upload?.interrupt();
-    if (this.#isReady) {
+    if (this.#link.isReady) {
       this.#say({ type: "stop" });
     }
   }
@@ -164,48 +161,15 @@ export class LogSession {
   /** Leaves the log as if the page was closed: the server keeps it for a while. */
   leave(): void {
     this.#isOver = true;
-    clearTimeout(this.#timer);
     this.#upload?.interrupt();
-    this.#socket.close();
+    this.#link.close();
     this.#settle({ kind: "taken" });
   }
 
   /** Tells the server that nothing is wanted any more, and releases the files. */
   cancel(): void {
-    if (this.#socket.readyState === this.#socket.OPEN) {
-      this.#say({ type: "cancel" });
-    }
+    this.#say({ type: "cancel" });
     this.#end({ kind: "cancelled", acknowledged: this.#acknowledged });
-  }
-
-  #opened(): WebSocket {
-    const socket = this.#connect();
-    const current = (handle: () => void) => () => {
-      if (socket === this.#socket && !this.#isOver) {
-        handle();
-      }
-    };
-    this.#timer = setTimeout(
-      current(() => socket.close()),
-      READY_WITHIN_MS,
-    );
-    socket.addEventListener(
-      "open",
-      current(() => {
-        this.#hasShownKey = false;
-      }),
-    );
-    socket.addEventListener("message", ({ data }) => current(() => this.#handleMessage(data))());
-    socket.addEventListener("close", ({ reason }) =>
-      current(() => {
-        if (reason === TAKEN) {
-          this.#end({ kind: "taken" });
-        } else {
-          void this.#handleLoss();
-        }
-      })(),
-    );
-    return socket;
   }
 
   /**
@@ -284,15 +248,11 @@ export class LogSession {
     const { id, window_bytes, bytes } = ready;
     const upload = this.#upload;
     const fits = upload === undefined || (window_bytes > 0 && bytes <= upload.size);
-    if (this.#isReady || !fits) {
+    if (this.#link.isReady || !fits) {
       throw new NotUnderstood("unexpected `ready` message");
     }
-    clearTimeout(this.#timer);
+    this.#link.handleReady();
     this.#id = id;
-    this.#isReady = true;
-    this.#isFresh = false;
-    this.#attempt = 0;
-    this.#lostAtMs = undefined;
     this.#listener.connected(ready);
     if (this.#isStopped && !this.#isComplete) {
       this.#say({ type: "stop" });
@@ -305,17 +265,10 @@ export class LogSession {
     }
   }
 
-  async #send(upload: Upload, windowBytes: number, bytes: number): Promise<void> {
-    const socket = this.#socket;
+  async #send(upload: PacedFiles, windowBytes: number, bytes: number): Promise<void> {
     try {
-      const sent = await upload.run(windowBytes, bytes, (chunk) => {
-        const isOpen = socket.readyState === socket.OPEN;
-        if (isOpen) {
-          socket.send(chunk);
-        }
-        return isOpen;
-      });
-      if (sent && socket.readyState === socket.OPEN) {
+      // A lost connection interrupts this before another one is opened.
+      if (await upload.run(windowBytes, bytes, (chunk) => this.#link.send(chunk))) {
         this.#say({ type: "finish" });
       }
     } catch (error) {
@@ -336,7 +289,7 @@ export class LogSession {
   }
 
   #handleError(code: string, message: string): void {
-    const hasFiles = this.#upload !== undefined && !this.#isFresh;
+    const hasFiles = this.#upload !== undefined && !this.#link.isFresh;
     if (this.#isComplete) {
       this.#end({ kind: "forgotten" });
     } else if (code === "unknown_session" && !hasFiles) {
@@ -348,44 +301,32 @@ export class LogSession {
     }
   }
 
-  async #handleLoss(): Promise<void> {
-    clearTimeout(this.#timer);
+  /** Returns whether to open another connection. */
+  async #handleLoss(reason: string): Promise<boolean> {
     const upload = this.#upload;
-    this.#isReady = false;
-    if (this.#isFresh && this.#lostAtMs === undefined) {
-      this.#fail({ reason: "unreachable" });
-      return;
+    this.#hasShownKey = false;
+    if (reason === TAKEN) {
+      this.#end({ kind: "taken" });
+      return false;
     }
-    const needsFiles = !this.#isComplete && !this.#isStopped;
+    const needsFiles = !this.#link.isFresh && !this.#isComplete && !this.#isStopped;
     if (upload !== undefined && needsFiles && !(await upload.isReadable())) {
       this.#fail({ reason: "unreadable" });
     }
-    if (this.#isOver) {
-      return;
-    }
     upload?.interrupt();
-    this.#lostAtMs ??= performance.now();
-    if (performance.now() - this.#lostAtMs > RESUME_WITHIN_MS) {
-      this.#giveUp();
-      return;
-    }
-    this.#listener.reconnecting();
-    this.#timer = setTimeout(() => {
-      this.#socket = this.#opened();
-    }, retryDelayMs(this.#attempt));
-    this.#attempt += 1;
+    return !this.#isOver;
   }
 
-  #giveUp(): void {
+  #giveUp(why: "unreachable" | "dropped"): void {
     if (this.#isComplete) {
       this.#end({ kind: "forgotten" });
     } else {
-      this.#fail({ reason: "dropped" });
+      this.#fail({ reason: why });
     }
   }
 
   #say(message: ClientMessage): void {
-    this.#socket.send(JSON.stringify(message));
+    this.#link.send(JSON.stringify(message));
   }
 
   #fail(failure: Failure): void {
@@ -394,9 +335,8 @@ export class LogSession {
 
   #end(ended: Ended): void {
     this.#isOver = true;
-    clearTimeout(this.#timer);
     this.#upload?.interrupt();
-    this.#socket.close(NORMAL_CLOSURE);
+    this.#link.close(NORMAL_CLOSURE);
     this.#settle(ended);
   }
 

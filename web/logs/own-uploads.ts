@@ -1,6 +1,6 @@
 // The uploads that this tab began: what it needs to own one again after a reload.
 
-import type { FileMark } from "./file-mark.js";
+import type { FileMark } from "../client/src/upload/file-mark.js";
 
 /** An upload of this tab. */
 export interface OwnUpload {

@@ -2,8 +2,8 @@
 
 import { ownServer } from "../shared/live-socket.js";
 import { element } from "../shared/page.js";
-import { totalSize } from "./file-chain.js";
-import type { ReaderKind } from "./file-reader.js";
+import { totalSize } from "../client/src/upload/file-chain.js";
+import type { ReaderKind } from "../client/src/upload/file-reader.js";
 import type { Ended, Failure, Source } from "./log-session.js";
 import { storedKey } from "./key.js";
 import { Progress } from "./progress.js";

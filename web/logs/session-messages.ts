@@ -1,6 +1,6 @@
 // Messages between the page and the worker that talks to the server.
 
-import type { ReaderKind } from "./file-reader.js";
+import type { ReaderKind } from "../client/src/upload/file-reader.js";
 import type { Ended, Source } from "./log-session.js";
 import type { Answer, Question, Ready } from "./protocol.js";
 import type { Summary } from "./summary.js";

@@ -4,7 +4,8 @@
 export interface WebSocketLike {
   binaryType: string;
   readonly protocol: string;
-  send(data: string | Uint8Array<ArrayBuffer>): void;
+  readonly readyState: number;
+  send(data: string | Blob | Uint8Array<ArrayBuffer>): void;
   close(code?: number, reason?: string): void;
   onopen: ((event: never) => void) | null;
   onmessage: ((event: never) => void) | null;

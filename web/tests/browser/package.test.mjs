@@ -46,12 +46,14 @@ test("the package contains its code, types and manual, and nothing else", async 
   const inPackage = join(folder.path, "node_modules/linerate");
   const files = await readdir(inPackage, { recursive: true });
   const isMeant = (file) =>
-    /^(dist(\/[a-z0-9-]+(\.d\.ts|\.js))?|README\.md|package\.json)$/.test(file);
+    /^(dist(\/upload)?(\/[a-z0-9-]+(\.d\.ts|\.js))?|README\.md|package\.json)$/.test(file);
   assert.deepEqual(
     files.filter((file) => !isMeant(file)),
     [],
   );
-  assert.ok(files.includes("dist/linerate.js") && files.includes("dist/linerate.d.ts"));
+  for (const module of ["linerate", "upload"]) {
+    assert.ok(files.includes(`dist/${module}.js`) && files.includes(`dist/${module}.d.ts`));
+  }
   const manifest = JSON.parse(await readFile(join(inPackage, "package.json"), "utf8"));
   assert.equal(manifest.dependencies, undefined);
 });
@@ -89,6 +91,7 @@ test("the example for Node.js prints what it publishes, and ends when it is inte
 /** Application code that TypeScript must accept, and lines that it must refuse. */
 const APPLICATION = `
   import { connect, ServerError, TimedOut, Unauthorized, type Gap, type Publication } from "linerate";
+  import { UploadError, Uploader, type UploadState } from "linerate/upload";
 
   const client = connect("https://example.org", {
     token: async () => {
@@ -114,6 +117,18 @@ const APPLICATION = `
     if (error instanceof ServerError) console.log(error.code, error.temporary);
     if (error instanceof TimedOut) console.log(error.message);
   }
+  const uploader = new Uploader("wss://example.org/upload", { filesMax: 2 });
+  const upload = uploader.add(new File(["Spam"], "spam.txt"));
+  upload.on("progress", ({ acknowledged, size }) => console.log(acknowledged / size));
+  upload.on("state", (state: UploadState) => console.log(state));
+  try {
+    const result: unknown = await upload.finished;
+    console.log(result);
+  } catch (error) {
+    if (error instanceof UploadError) console.log(error.code);
+  }
+  // @ts-expect-error Applications do not say what the server has.
+  upload.handleAcknowledgement(1);
   // @ts-expect-error There is no such transport.
   connect("", { transports: ["smoke"] });
   // @ts-expect-error There is no such event.
@@ -127,7 +142,12 @@ async function manual() {
   const text = await readFile(join(CLIENT, "README.md"), "utf8");
   const examples = [...text.matchAll(/^```js\n([^]*?)^```$/gm)].map(([, example]) => example);
   assert.ok(examples.length >= 2, "the manual has examples");
-  return ["declare function draw(publications: readonly unknown[]): void;", ...examples].join("\n");
+  const declared = [
+    "declare function draw(publications: readonly unknown[]): void;",
+    "declare const input: HTMLInputElement;",
+    "declare const bar: HTMLProgressElement;",
+  ];
+  return [...declared, ...examples].join("\n");
 }
 
 for (const [module, resolution] of [

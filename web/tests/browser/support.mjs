@@ -56,7 +56,7 @@ export async function startProgram(program, flags, { environment = {}, log } = {
 
 async function addressFrom(stdout, program) {
   for await (const line of createInterface(stdout)) {
-    const [address] = /https?:\/\/127\.0\.0\.1:\d+/.exec(line) ?? [];
+    const [address] = /(?:https?|ws):\/\/127\.0\.0\.1:\d+/.exec(line) ?? [];
     if (address !== undefined) {
       stdout.resume(); // A full pipe would stop the server.
       return address;

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import type { WebSocketLike } from "../../client/src/environment.js";
 import { LogSession, type Source } from "../../logs/log-session.js";
 import type { Answer } from "../../logs/protocol.js";
 import type { Summary } from "../../logs/summary.js";
@@ -10,9 +11,14 @@ const MIB = 1024 * 1024;
 const READY = { type: "ready", id: "5a5a", bytes: 0 };
 
 /** The socket of an upload, whose server the test plays. */
-class FakeSocket extends EventTarget {
-  readonly OPEN = 1;
+class FakeSocket implements WebSocketLike {
+  readonly protocol = "";
+  binaryType = "blob";
   readyState = 0;
+  onopen: ((event: never) => void) | null = null;
+  onmessage: ((event: never) => void) | null = null;
+  onclose: ((event: never) => void) | null = null;
+  onerror: ((event: never) => void) | null = null;
   closeCode: number | undefined;
   readonly sent: (string | Blob | Uint8Array)[] = [];
 
@@ -27,18 +33,17 @@ class FakeSocket extends EventTarget {
   }
 
   open(): void {
-    this.readyState = this.OPEN;
-    this.dispatchEvent(new Event("open"));
+    this.readyState = 1;
     this.say({ type: "files", files: [], uploads: "allowed", kept_s: 600 });
   }
 
   say(message: object): void {
-    this.dispatchEvent(new MessageEvent("message", { data: JSON.stringify(message) }));
+    this.onmessage?.({ data: JSON.stringify(message) } as never);
   }
 
   drop(reason = ""): void {
     this.readyState = 3;
-    this.dispatchEvent(Object.assign(new Event("close"), { reason }));
+    this.onclose?.({ reason } as never);
   }
 
   get texts(): unknown[] {
@@ -90,7 +95,7 @@ function beginFrom(source: Source, forced?: "stream" | "slices") {
   const listener = new Listener();
   const connect = () => {
     sockets.push(new FakeSocket());
-    return sockets.at(-1) as unknown as WebSocket;
+    return sockets.at(-1)!;
   };
   const upload = new LogSession(source, connect, "", listener, forced);
   return { socket: sockets[0]!, sockets, listener, upload };
@@ -380,8 +385,7 @@ for (const [what, message] of [
 
 test("the key is sent only if the server asks for it, and only once", async () => {
   const { socket, upload } = begin(3);
-  socket.readyState = socket.OPEN;
-  socket.dispatchEvent(new Event("open"));
+  socket.readyState = 1;
   socket.say({ type: "files", files: [], uploads: "key", kept_s: 600 });
   await rest();
   assert.deepEqual(socket.texts, [{ type: "key", key: "" }]);

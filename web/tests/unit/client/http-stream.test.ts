@@ -154,6 +154,7 @@ test("a command that cannot be posted ends the connection", async (t) => {
 test("where WebSocket is blocked, HTTP streaming takes over at once", async (t) => {
   const server = await startServer(t);
   class Blocked {
+    readonly readyState = 3;
     binaryType = "";
     protocol = "";
     onopen = null;

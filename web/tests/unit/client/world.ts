@@ -10,6 +10,7 @@ type Message = Record<string, unknown>;
 export class FakeSocket implements WebSocketLike {
   binaryType = "";
   protocol = "";
+  readonly readyState = 1;
   onopen: ((event: never) => void) | null = null;
   onmessage: ((event: never) => void) | null = null;
   onclose: ((event: never) => void) | null = null;

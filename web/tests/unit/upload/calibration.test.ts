@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { Calibration } from "../../logs/calibration.js";
+import { Calibration } from "../../../client/src/upload/calibration.js";
 
 const MIB = 1024 * 1024;
 const LARGE = 1024 * MIB;

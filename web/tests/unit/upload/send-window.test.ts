@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { SendWindow } from "../../logs/send-window.js";
+import { SendWindow } from "../../../client/src/upload/send-window.js";
 
 /** Returns whether `promise` is settled once everything due now has run. */
 async function settled(promise: Promise<unknown>): Promise<boolean> {
@@ -60,4 +60,19 @@ test("impossible totals are refused", () => {
 test("a chunk that can never fit is an error of the caller", async () => {
   await assert.rejects(new SendWindow(10).room(11), RangeError);
   await assert.rejects(new SendWindow(10).room(5, 4), RangeError);
+});
+
+test("a paused window has no room until it continues, and is acknowledged meanwhile", async () => {
+  const window = new SendWindow(10);
+  window.handleSent(4);
+  window.setPaused(true);
+  const room = window.room(1);
+  assert.equal(window.handleAcknowledgement(4), true);
+  assert.equal(await settled(room), false);
+  window.setPaused(false);
+  assert.equal(await room, true);
+  window.setPaused(true);
+  const shut = window.room(1);
+  window.shut();
+  assert.equal(await shut, false);
 });

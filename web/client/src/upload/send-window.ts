@@ -3,7 +3,7 @@
 /**
  * Counts bytes sent and bytes acknowledged, and makes a sender wait for room.
  *
- * This bounds the memory at both ends: bytes that the server has not read are in this browser's
+ * This bounds the memory at both ends: bytes that the server has not read are in this runtime's
  * send queue or in the network, and never exceed the window.
  */
 export class SendWindow {
@@ -11,6 +11,7 @@ export class SendWindow {
   #sent: number;
   #acknowledged: number;
   #shut = false;
+  #paused = false;
   /** The sender that waits until at most `before` bytes are in flight. */
   #waiting: { before: number; resolve: (open: boolean) => void } | undefined;
 
@@ -32,7 +33,7 @@ export class SendWindow {
       throw new RangeError(`${bytes} bytes do not fit into a window of ${most} bytes`);
     }
     const before = most - bytes;
-    if (this.#shut || this.#inFlight <= before) {
+    if (this.#shut || this.#isOpen(before)) {
       return !this.#shut;
     }
     return new Promise((resolve) => {
@@ -59,6 +60,12 @@ export class SendWindow {
     return true;
   }
 
+  /** Makes senders wait, or lets them continue. Acknowledgements of what was sent still count. */
+  setPaused(paused: boolean): void {
+    this.#paused = paused;
+    this.#wake();
+  }
+
   /** Ends all waiting; nothing more may be sent. */
   shut(): void {
     this.#shut = true;
@@ -77,9 +84,13 @@ export class SendWindow {
     return this.#sent - this.#acknowledged;
   }
 
+  #isOpen(before: number): boolean {
+    return !this.#paused && this.#inFlight <= before;
+  }
+
   #wake(): void {
     const waiting = this.#waiting;
-    if (waiting !== undefined && (this.#shut || this.#inFlight <= waiting.before)) {
+    if (waiting !== undefined && (this.#shut || this.#isOpen(waiting.before))) {
       this.#waiting = undefined;
       waiting.resolve(!this.#shut);
     }

@@ -12,16 +12,16 @@ import {
 /** Reads the files one after the other; offsets count from the start of the first. */
 export class FileChain {
   readonly size: number;
-  readonly #files: readonly File[];
+  readonly #files: readonly Blob[];
   readonly #calibration: Calibration;
   readonly #reading: (kind: ReaderKind) => void;
   #reader: FileReader | undefined;
   #kind: ReaderKind | undefined;
-  #file: File | undefined;
+  #file: Blob | undefined;
 
   /** `reading` is called whenever a way of reading is chosen. */
   constructor(
-    files: readonly File[],
+    files: readonly Blob[],
     calibration: Calibration,
     reading: (kind: ReaderKind) => void,
   ) {
@@ -53,6 +53,9 @@ export class FileChain {
 
   /** Returns whether the byte at `offset` can still be read. */
   async isReadable(offset: number): Promise<boolean> {
+    if (this.size === 0) {
+      return true;
+    }
     const { file, start } = this.#fileAt(Math.min(offset, this.size - 1));
     const at = Math.min(offset, this.size - 1) - start;
     try {
@@ -78,7 +81,7 @@ export class FileChain {
     return this.#reader;
   }
 
-  #open(kind: ReaderKind, file: File, offset: number): FileReader {
+  #open(kind: ReaderKind, file: Blob, offset: number): FileReader {
     this.#kind = kind;
     this.#reading(kind);
     if (kind === "slices") {
@@ -92,7 +95,7 @@ export class FileChain {
     }
   }
 
-  #fileAt(offset: number): { file: File; start: number } {
+  #fileAt(offset: number): { file: Blob; start: number } {
     let start = 0;
     for (const file of this.#files) {
       if (offset < start + file.size) {

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { findMarked, marksOf } from "../../logs/file-mark.js";
+import { findMarked, marksOf } from "../../../client/src/upload/file-mark.js";
 
 /** A file of numbered lines, so that no two places are alike. */
 function log(name: string, lines: number, change = ""): File {

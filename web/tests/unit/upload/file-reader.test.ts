@@ -1,6 +1,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { type FileReader, ReadStalled, SliceReader, StreamReader } from "../../logs/file-reader.js";
+import {
+  type FileReader,
+  ReadStalled,
+  SliceReader,
+  StreamReader,
+} from "../../../client/src/upload/file-reader.js";
 
 const CONTENT = Uint8Array.from({ length: 1_300_000 }, (_, i) => (i * 31) % 251);
 
