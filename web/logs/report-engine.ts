@@ -68,9 +68,9 @@ export class ReportEngine {
 /** The figures of the log's lines, which are the same for all queries and not packed. */
 function linesOf(whole: Summary): Partial<Summary> {
   const { lines, unparsed, blank, unparsed_reasons, unparsed_samples } = whole;
-  const { bytes_read, damaged, format } = whole;
+  const { bytes_read, damaged, format, format_fit } = whole;
   return {
     ...{ lines, unparsed, blank, unparsed_reasons, unparsed_samples },
-    ...{ bytes_read, damaged, format },
+    ...{ bytes_read, damaged, format, format_fit },
   };
 }

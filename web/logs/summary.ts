@@ -116,6 +116,8 @@ export interface Summary {
   last_time: number | null;
   timeline: Timeline;
   format: string;
+  /** How well a detected format fits the first lines; null if it was chosen. */
+  format_fit: FormatFit | null;
   approximate: boolean;
   /**
    * True for the answer to a query, in which the numbers of different values are lower bounds where
@@ -152,12 +154,22 @@ export interface Summary {
   rows_kept: { lines: number; bytes: number; bytes_max: number; complete: boolean };
 }
 
+/** How many of the first lines are requests in a format, and in the next best one. */
+export interface FormatFit {
+  format: string;
+  lines: number;
+  requests: number;
+  certain: boolean;
+  runner_up: { format: string; requests: number } | null;
+}
+
 /** Throws `NotUnderstood` if a field is missing or has the wrong type. */
 export function parseSummary(summary: Fields): Summary {
   return {
     ...parseTotals(summary),
     timeline: parseTimeline(summary.object("timeline")),
     format: summary.string("format"),
+    format_fit: parseFit(summary.objectOrNull("format_fit")),
     approximate: summary.flag("approximate"),
     is_part: false,
     panels: parsePanels(summary.object("panels")),
@@ -226,6 +238,21 @@ function parsePathCount(entry: unknown): [string, number] {
     throw new NotUnderstood("top_paths contains something other than [path, count]");
   }
   return [entry[0], entry[1]];
+}
+
+function parseFit(fit: Fields | null): FormatFit | null {
+  if (fit === null) {
+    return null;
+  }
+  const other = fit.objectOrNull("runner_up");
+  return {
+    format: fit.string("format"),
+    lines: fit.count("lines"),
+    requests: fit.count("requests"),
+    certain: fit.flag("certain"),
+    runner_up:
+      other === null ? null : { format: other.string("format"), requests: other.count("requests") },
+  };
 }
 
 function parseTimeline(timeline: Fields): Timeline {

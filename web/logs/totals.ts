@@ -10,6 +10,7 @@ import {
 } from "../shared/format.js";
 import { element, setFigure, setText } from "../shared/page.js";
 import { changeOf } from "./change.js";
+import { formatNote } from "./format-note.js";
 import { spanOnAxis } from "./ranges.js";
 import { DISTINCT_ERROR, type Summary } from "./summary.js";
 
@@ -74,7 +75,7 @@ export function showTotals(summary: Summary, compared: Summary | undefined, whol
     setFigure(element(`${id}-change`), change, before ?? 0);
   }
   setText(element("span"), spanOf(summary));
-  setText(element("format"), whole.format === "" ? "" : `Format: ${whole.format}`);
+  setText(element("format"), formatNote(whole));
 }
 
 export function clearTotals(): void {

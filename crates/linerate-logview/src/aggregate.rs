@@ -26,7 +26,7 @@ mod tallies;
 mod tally;
 mod timeline;
 
-use crate::format::{Format, Parser, Reason};
+use crate::format::{Format, FormatFit, Parser, Reason};
 use crate::lines::{Line, LineSplitter, Marks};
 use crate::query::{ChangesQuery, Query, QueryError, Rows};
 use crate::summary::{Changes, Damage, Summary};
@@ -46,6 +46,8 @@ pub struct Aggregator {
     figures: Figures,
     bytes_read: u64,
     damaged: Vec<Damage>,
+    /// How well the format of a file fits: that of the last file, or of one with an uncertain one.
+    fit: Option<FormatFit>,
 }
 
 impl Aggregator {
@@ -56,6 +58,7 @@ impl Aggregator {
             parser: Parser::new(Format::default()),
             bytes_read: 0,
             damaged: Vec::new(),
+            fit: None,
             figures: Figures::new(limits),
         }
     }
@@ -108,6 +111,14 @@ impl Aggregator {
         self.parser = Parser::new(format);
     }
 
+    /// Records how well the detected format of a file fits. In a log of several files, one whose
+    /// format is uncertain is remembered.
+    pub fn set_fit(&mut self, fit: FormatFit) {
+        if self.fit.as_ref().is_none_or(|fit| fit.certain) {
+            self.fit = Some(fit);
+        }
+    }
+
     /// Returns how many lines were counted: requests, unparsed and blank lines.
     pub fn lines(&self) -> u64 {
         self.figures.lines()
@@ -132,6 +143,7 @@ impl Aggregator {
             format: self.parser.format().name().to_string(),
             bytes_read: self.bytes_read,
             damaged: self.damaged.clone(),
+            format_fit: self.fit.clone(),
             ..self.figures.summary()
         }
     }
@@ -211,6 +223,7 @@ impl Aggregator {
             figures: Figures::unpack(packed)?,
             bytes_read: 0,
             damaged: Vec::new(),
+            fit: None,
         })
     }
 
@@ -253,6 +266,7 @@ impl Aggregator {
                 format: self.parser.format().name().to_string(),
                 bytes_read: self.bytes_read,
                 damaged: self.damaged.clone(),
+                format_fit: self.fit.clone(),
                 ..*summary
             })),
             rows => rows,

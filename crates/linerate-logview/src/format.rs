@@ -1,8 +1,8 @@
 //! The supported access-log formats, and the parser for one line.
 //!
 //! [`Format::detect`] recognizes a format by the first lines of a log. [`Format::parse`] accepts
-//! the name of a format, or the text of a configuration: `log_format` of nginx or `LogFormat` of
-//! Apache httpd.
+//! the name of a format, or the text of a configuration: `log_format` of nginx, `LogFormat` of
+//! Apache httpd or `log-format` of HAProxy.
 //!
 //! `common` and `combined` are named as in Apache httpd and nginx; `combined` is the default of
 //! nginx:
@@ -16,13 +16,15 @@
 //! `json` is one object per line, with the member names of nginx, Caddy, Traefik, or the load
 //! balancers of Google and Azure. `w3c` has columns that a line `#Fields:` names, as in logs of IIS
 //! and CloudFront. `alb`, `elb` and `s3` are those of Amazon; `envoy` and `squid` are
-//! the defaults of these proxies.
+//! the defaults of these proxies, and `haproxy` is its HTTP log.
 
 mod columns;
 mod combined;
 mod error;
 mod escape;
 mod fields;
+mod fit;
+mod haproxy;
 mod json;
 mod known;
 mod moment;
@@ -40,6 +42,7 @@ mod w3c;
 use crate::lines::Marks;
 use combined::Combined;
 pub use error::FormatError;
+pub use fit::{FormatFit, RunnerUp};
 use known::KnownFormat;
 pub use reason::Reason;
 pub use request::RequestLine;
@@ -118,7 +121,7 @@ impl Format {
         known::detect(head).map(|layout| Self { layout })
     }
 
-    /// Returns the format of that name, or compiles the text of an nginx or Apache httpd
+    /// Returns the format of that name, or compiles the text of an nginx, Apache httpd or HAProxy
     /// configuration, with or without the directive's name, quotes and semicolon.
     ///
     /// # Errors
@@ -251,6 +254,7 @@ mod tests {
     mod columns;
     mod custom;
     mod detection;
+    mod haproxy;
     mod json_lines;
     mod odd_lines;
     mod reasons;

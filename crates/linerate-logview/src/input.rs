@@ -3,9 +3,9 @@
 use linerate_simd::newline;
 
 use crate::decode::{self, DecodeError, Decoder, Progress};
-use crate::format::Format;
+use crate::format::{Format, FormatFit};
 
-/// The most bytes that are held back until the format is known.
+/// The most bytes that are held back until the format is known, and by which it is judged.
 const HEAD_BYTES_MAX: usize = 64 << 10;
 /// The most lines that are examined to detect the format.
 const HEAD_LINES_MAX: usize = 256;
@@ -16,6 +16,9 @@ const HEAD_LINES_MAX: usize = 256;
 pub enum LogEvent<'a> {
     /// The next bytes of the log.
     Bytes(&'a [u8]),
+    /// How well the detected format fits the first 64 KiB of the log, or all of a shorter one.
+    /// Passed once, after these bytes; not for a format that was given.
+    Fit(&'a FormatFit),
     /// The format of all following bytes. Passed once, before the first of them.
     Format(&'a Format),
 }
@@ -57,7 +60,9 @@ struct Detection {
     format: Option<Format>,
     /// True once the format was passed on.
     is_reported: bool,
-    /// The bytes that are held back until the format is known.
+    /// True once it is known how well the format fits, or if it was given.
+    is_judged: bool,
+    /// The first bytes: they are held back until the format is known, and kept until it is judged.
     head: Vec<u8>,
     /// The number of bytes in `head` that were examined and fit no format, and the number of those
     /// lines.
@@ -71,6 +76,7 @@ impl Input {
         Self {
             decoder: Decoder::new(limits),
             detection: Detection {
+                is_judged: format.is_some(),
                 format,
                 is_reported: false,
                 head: Vec::new(),
@@ -119,6 +125,7 @@ impl Input {
         let Self { decoder, detection } = self;
         let result = decoder.handle_eof(|bytes| detection.take(bytes, &mut each));
         detection.decide(&mut each);
+        detection.judge(&mut each);
         result
     }
 
@@ -148,7 +155,11 @@ impl Detection {
     #[inline]
     fn take(&mut self, bytes: &[u8], each: &mut impl FnMut(LogEvent<'_>)) {
         if self.is_reported {
-            return each(LogEvent::Bytes(bytes));
+            each(LogEvent::Bytes(bytes));
+            if !self.is_judged {
+                self.sample(bytes, each);
+            }
+            return;
         }
         let room = HEAD_BYTES_MAX - self.head.len();
         let (head, rest) = bytes.split_at(bytes.len().min(room));
@@ -160,7 +171,27 @@ impl Detection {
         if self.format.is_some() || is_full {
             self.decide(each);
             each(LogEvent::Bytes(rest));
+            self.sample(rest, each);
         }
+    }
+
+    /// Adds bytes to those by which the format is judged, and judges it when there are enough.
+    #[cold]
+    fn sample(&mut self, bytes: &[u8], each: &mut impl FnMut(LogEvent<'_>)) {
+        let room = HEAD_BYTES_MAX - self.head.len();
+        self.head.extend_from_slice(&bytes[..bytes.len().min(room)]);
+        if self.head.len() == HEAD_BYTES_MAX {
+            self.judge(each);
+        }
+    }
+
+    /// Passes on how well the format fits, unless that was done or the format was given.
+    fn judge(&mut self, each: &mut impl FnMut(LogEvent<'_>)) {
+        let head = std::mem::take(&mut self.head);
+        if let Some(format) = self.format.as_ref().filter(|_| !self.is_judged) {
+            each(LogEvent::Fit(&FormatFit::of(format, &head)));
+        }
+        self.is_judged = true;
     }
 
     /// Examines complete lines until one fits a format. They are examined one by one, so that the
@@ -183,12 +214,12 @@ impl Detection {
             return;
         }
         self.is_reported = true;
-        let head = std::mem::take(&mut self.head);
+        let head = &self.head;
         let format = self
             .format
-            .get_or_insert_with(|| Format::detect(&head).unwrap_or_default());
+            .get_or_insert_with(|| Format::detect(head).unwrap_or_default());
         each(LogEvent::Format(format));
-        each(LogEvent::Bytes(&head));
+        each(LogEvent::Bytes(head));
     }
 }
 
@@ -215,6 +246,7 @@ mod tests {
                 fed_before = fed;
             }
             LogEvent::Bytes(bytes) => log.extend_from_slice(bytes),
+            LogEvent::Fit(_) => {}
         };
         for piece in pieces {
             fed += piece.len();
@@ -268,6 +300,40 @@ mod tests {
         let (name, _, seen) = feed(None, [COMMON.trim_end().as_bytes()]);
         assert_eq!((name.as_str(), seen.len()), ("common", COMMON.len() - 1));
         assert_eq!(feed(None, [&b""[..]]).0, "combined");
+    }
+
+    #[test]
+    fn fit_is_that_of_the_first_64_kib_however_they_arrive() {
+        let json = "{\"ts\":1611280025,\"status\":200}\n";
+        let long = [COMMON, NOISE, json].concat().repeat(1_000);
+        for (log, expected) in [
+            (COMMON.to_owned(), (1, 1, None)),
+            (
+                format!("{COMMON}{NOISE}\n#x\n{json}{json}"),
+                (4, 1, Some(2)),
+            ),
+            (long, (256, 86, Some(85))),
+        ] {
+            for bytes in [1, 1_000, HEAD_BYTES_MAX, log.len()] {
+                let mut input = Input::new(None, decode::Limits::default());
+                let mut fits = Vec::new();
+                let mut take = |event: LogEvent<'_>| {
+                    if let LogEvent::Fit(fit) = event {
+                        fits.push(fit.clone());
+                    }
+                };
+                for piece in log.as_bytes().chunks(bytes) {
+                    input.handle_input(piece, &mut take).unwrap();
+                }
+                input.handle_eof(&mut take).unwrap();
+                let [fit] = &fits[..] else {
+                    panic!("{fits:?}");
+                };
+                let other = fit.runner_up.as_ref().map(|other| other.requests);
+                assert_eq!((fit.lines, fit.requests, other), expected);
+                assert_eq!(fit.format, "common");
+            }
+        }
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use crate::decode::DecodeError;
+use crate::format::FormatFit;
 
 mod changes;
 mod panels;
@@ -70,6 +71,8 @@ pub struct Summary {
     pub timeline: Timeline,
     /// The name of the log's format; empty until it is known.
     pub format: String,
+    /// How well the format fits the first lines, if it was detected.
+    pub format_fit: Option<FormatFit>,
     /// True if any figure is an estimate. The panels show which ones are.
     pub approximate: bool,
     /// The most frequent values of each dimension.

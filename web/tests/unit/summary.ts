@@ -46,6 +46,7 @@ export const SUMMARY: Summary = {
     outside: 0,
   },
   format: "combined",
+  format_fit: null,
   approximate: false,
   is_part: false,
   panels: {

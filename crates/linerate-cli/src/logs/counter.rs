@@ -5,7 +5,7 @@ use std::thread::available_parallelism;
 
 use linerate_logview::{
     aggregate::{Aggregator, Limits},
-    format::Format,
+    format::{Format, FormatFit},
     input::LogEvent,
     parallel::Pool,
     summary::Damage,
@@ -36,6 +36,7 @@ impl Counter {
     pub(super) fn count(&mut self, event: LogEvent<'_>) {
         match event {
             LogEvent::Bytes(bytes) => self.handle_input(bytes),
+            LogEvent::Fit(fit) => self.set_fit(fit),
             LogEvent::Format(format) => self.set_format(format),
             _ => {}
         }
@@ -72,6 +73,13 @@ impl Counter {
                 pool.settle();
                 pool.set_format(format.clone());
             }
+        }
+    }
+
+    fn set_fit(&mut self, fit: &FormatFit) {
+        match self {
+            Self::Alone(log) => log.set_fit(fit.clone()),
+            Self::Many(pool) => pool.set_fit(fit.clone()),
         }
     }
 

@@ -60,6 +60,27 @@ pub(super) fn damage(damage: &Damage) -> String {
     )
 }
 
+/// Returns the name of the format, and what makes it uncertain.
+fn format_of(summary: &Summary) -> String {
+    let name = printable(&summary.format);
+    let Some(fit) = summary.format_fit.as_ref().filter(|fit| !fit.certain) else {
+        return name;
+    };
+    let other = fit.runner_up.as_ref().map_or(String::new(), |other| {
+        format!(
+            "; {} reads {}",
+            other.format,
+            grouped(other.requests as u64)
+        )
+    });
+    format!(
+        "{name}, uncertain: {} reads {} of the first {} lines{other}; --format chooses one",
+        fit.format,
+        grouped(fit.requests as u64),
+        grouped(fit.lines as u64),
+    )
+}
+
 struct Report {
     text: String,
     layout: Layout,
@@ -98,7 +119,7 @@ impl Report {
                 "paths",
                 format!("{}{}", about(paths.exact), grouped(paths.distinct)),
             ),
-            ("format", printable(&summary.format)),
+            ("format", format_of(summary)),
         ];
         for (name, value) in rows {
             self.line(&format!("{name:<14}{value}"));

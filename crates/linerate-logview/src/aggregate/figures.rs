@@ -407,6 +407,7 @@ impl Figures {
             unparsed_samples: self.samples.list().to_vec(),
             bytes_read: 0,
             damaged: Vec::new(),
+            format_fit: None,
             bytes_sent: tallies.bytes_sent,
             unique_addresses: addresses.distinct,
             unique_addresses_exact: addresses.exact,

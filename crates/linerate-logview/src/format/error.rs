@@ -44,7 +44,7 @@ pub enum FormatError {
         /// The position of the quote or brace.
         at: usize,
     },
-    /// A `%` directive does not exist in Apache httpd.
+    /// A `%` directive does not exist in Apache httpd or HAProxy.
     #[error("unknown directive {directive} at character {at}")]
     UnknownDirective {
         /// The directive, as written.

@@ -61,17 +61,49 @@ pub(super) trait Layout: Clone + 'static {
 ///
 /// A last line without a line feed may be incomplete, so it counts only if it is the only line.
 pub(super) fn detect(head: &[u8]) -> Option<KnownFormat> {
+    let lines = first_lines(head);
+    let (_, layout) = best(refined(&lines), &lines)?;
+    Some(layout)
+}
+
+/// Returns how many of `lines`, which are some of the first lines of `head`, are requests in the
+/// layout that was chosen, and the best other layout with its number of requests.
+pub(super) fn compare(
+    chosen: &KnownFormat,
+    head: &[u8],
+    lines: &[&[u8]],
+) -> (usize, Option<(usize, KnownFormat)>) {
+    let all = first_lines(head);
+    // Variants that differ only in what their first lines have are the same.
+    let same = chosen.clone().refined(&all);
+    let others = refined(&all).filter(|layout| *layout != same);
+    (requests(chosen, lines), best(others, lines))
+}
+
+/// Returns the first lines of a log, without a last line that may be incomplete.
+pub(super) fn first_lines(head: &[u8]) -> Vec<&[u8]> {
     let whole = newline::rfind(head).map_or(head, |end| &head[..end]);
     let lines = whole.split(|&byte| byte == b'\n').take(LINES_MAX);
-    let lines: Vec<&[u8]> = lines
+    lines
         .map(|line| line.strip_suffix(b"\r").unwrap_or(line))
-        .collect();
-    let layouts = KnownFormat::named().into_iter();
-    let layouts = layouts.map(|layout| layout.refined(&lines));
-    let counted = layouts.map(|layout| (requests(&layout, &lines), layout));
+        .collect()
+}
+
+/// Returns the named layouts in the variants that describe these lines best.
+fn refined(lines: &[&[u8]]) -> impl DoubleEndedIterator<Item = KnownFormat> {
+    let named = KnownFormat::named().into_iter();
+    named.map(|layout| layout.refined(lines))
+}
+
+/// Returns the layout in which most of the lines are requests, if any are, and their number.
+fn best(
+    layouts: impl DoubleEndedIterator<Item = KnownFormat>,
+    lines: &[&[u8]],
+) -> Option<(usize, KnownFormat)> {
+    let counted = layouts.map(|layout| (requests(&layout, lines), layout));
     // `max_by_key` returns the last maximum, so reversing makes the first layout win ties.
-    let (most, layout) = counted.rev().max_by_key(|(count, _)| *count)?;
-    (most > 0).then_some(layout)
+    let best = counted.rev().max_by_key(|(count, _)| *count);
+    best.filter(|(count, _)| *count > 0)
 }
 
 /// Returns how many of the lines are requests in this layout.
@@ -157,6 +189,7 @@ formats! {
     combined::Combined,
     json::Json,
     columns::Columns,
+    haproxy::Haproxy,
     w3c::W3c,
     template::Template,
     #[cfg(test)]

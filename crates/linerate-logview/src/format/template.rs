@@ -1,8 +1,9 @@
 //! Formats that consist of fields with fixed text in between, compiled from a configuration of
-//! nginx or Apache httpd.
+//! nginx, Apache httpd or HAProxy.
 
 mod apache;
 mod compile;
+mod haproxy;
 mod nginx;
 mod part;
 mod source;
@@ -32,6 +33,7 @@ struct Compiled {
     fields: Box<[Field]>,
     /// True if values contain JSON escapes.
     is_json: bool,
+    is_haproxy: bool,
 }
 
 #[derive(Debug, Eq, PartialEq)]
@@ -73,6 +75,7 @@ impl Template {
         let source = source::read(text)?;
         let mut parts = match source.dialect {
             Dialect::Apache => apache::parts(&source.chars)?,
+            Dialect::Haproxy => haproxy::parts(&source.chars)?,
             Dialect::Nginx => nginx::parts(&source.chars)?,
         };
         compile::join_queries(&mut parts);
@@ -88,6 +91,7 @@ impl Template {
             fields: compile::fields(&parts, source.escape),
             prefix: prefix.into_bytes().into(),
             is_json,
+            is_haproxy: source.dialect == Dialect::Haproxy,
         })))
     }
 }
@@ -122,7 +126,11 @@ impl Layout for Template {
                 }
                 end => {
                     let (value, rest) = split(end, rest, field, next)?;
-                    if let Some(slot) = field.slot {
+                    let value = match template.is_haproxy {
+                        true => super::haproxy::value(value),
+                        false => Some(value),
+                    };
+                    if let (Some(slot), Some(value)) = (field.slot, value) {
                         let is_escaped = template.is_json && memchr(b'\\', value).is_some();
                         values.set(
                             slot,
@@ -260,6 +268,7 @@ fn read_time<'a>(
             let (stamp, rest) = rest.split_first_chunk().ok_or(Reason::BadTimestamp)?;
             clock.read(stamp).map(|time| (time, rest))
         }
+        TimeText::CommonLocal => clock.read_local(rest),
         TimeText::Epoch(shift) => moment::epoch(rest, *shift),
         TimeText::Iso => moment::iso8601(rest),
         TimeText::Pattern(items) => {

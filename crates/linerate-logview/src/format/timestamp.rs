@@ -38,6 +38,18 @@ impl Reader {
         }
         Some(self.minute + second)
     }
+
+    /// Reads a time with a fraction instead of a zone, such as `22/Jan/2021:01:47:05.123`, from the
+    /// start of `text`, and returns what follows it. It counts as UTC.
+    pub(super) fn read_local<'a>(&mut self, text: &'a [u8]) -> Option<(i64, &'a [u8])> {
+        let (time, rest) = text.split_first_chunk::<ZONE>()?;
+        let fraction = rest.strip_prefix(b".")?;
+        let mut stamp = *b"00/Jan/0000:00:00:00 +0000";
+        stamp[..ZONE].copy_from_slice(time);
+        let end = fraction.iter().position(|byte| !byte.is_ascii_digit());
+        let rest = &fraction[end.unwrap_or(fraction.len())..];
+        Some((self.read(&stamp)?, rest))
+    }
 }
 
 /// Returns the seconds within the minute; 60 is a leap second.
@@ -128,6 +140,28 @@ mod tests {
         assert_eq!(read("31/Dec/2016:23:59:60 +0000"), Some(1_483_228_800));
         assert_eq!(read("31/Dec/9999:23:59:59 +0000"), Some(253_402_300_799));
         assert_eq!(read("01/Jan/1970:00:00:00 +0100"), Some(-3_600));
+    }
+
+    #[test]
+    fn local_times_have_a_fraction_and_no_zone() {
+        let mut reader = Reader::default();
+        let mut read = |text: &'static str| reader.read_local(text.as_bytes());
+        assert_eq!(
+            read("22/Jan/2021:01:47:05.123] x"),
+            Some((1_611_280_025, &b"] x"[..]))
+        );
+        assert_eq!(
+            read("22/Jan/2021:01:47:05."),
+            Some((1_611_280_025, &b""[..]))
+        );
+        for text in [
+            "",
+            "22/Jan/2021:01:47:05",
+            "22/Jan/2021:01:47:05 +0000",
+            "32/Jan/2021:01:47:05.123",
+        ] {
+            assert_eq!(read(text), None, "{text}");
+        }
     }
 
     #[test]

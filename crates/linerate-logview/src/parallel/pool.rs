@@ -7,7 +7,7 @@ use std::thread::{self, JoinHandle};
 
 use super::{Chunk, Cutter, Worker};
 use crate::aggregate::{Aggregator, Batch, Limits};
-use crate::format::Format;
+use crate::format::{Format, FormatFit};
 use crate::summary::Damage;
 
 /// How many chunks each thread may hold: one being parsed and one waiting.
@@ -102,6 +102,11 @@ impl Pool {
     pub fn set_format(&mut self, format: Format) {
         self.log.set_format(format.clone());
         self.format = Arc::new(format);
+    }
+
+    /// Records how well the detected format of a file fits: see [`Aggregator::set_fit`].
+    pub fn set_fit(&mut self, fit: FormatFit) {
+        self.log.set_fit(fit);
     }
 
     /// Returns the figures of the part of the log that is counted: all but the last few chunks

@@ -101,6 +101,7 @@ impl Followed {
 pub(super) fn count(log: &mut Aggregator, event: LogEvent<'_>) {
     match event {
         LogEvent::Bytes(bytes) => log.handle_input(bytes),
+        LogEvent::Fit(fit) => log.set_fit(fit.clone()),
         LogEvent::Format(format) => log.set_format(format.clone()),
     }
 }

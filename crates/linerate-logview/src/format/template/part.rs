@@ -58,6 +58,8 @@ pub(super) enum VariableKind {
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(super) enum TimeText {
     Common,
+    /// As `Common`, but with a fraction instead of the zone, which is taken to be UTC.
+    CommonLocal,
     Epoch(u32),
     Iso,
     Pattern(Vec<Item>),

@@ -9,6 +9,7 @@ pub(super) const BYTES_MAX: usize = 16 << 10;
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Dialect {
     Apache,
+    Haproxy,
     Nginx,
 }
 
@@ -50,8 +51,8 @@ impl Word {
     }
 }
 
-/// Extracts the format from `log_format name 'a' 'b';` or `LogFormat "a" name`, from quotes alone,
-/// or from bare text.
+/// Extracts the format from `log_format name 'a' 'b';`, `LogFormat "a" name` or `log-format "a"`,
+/// from quotes alone, or from bare text.
 pub(super) fn read(text: &str) -> Result<Source, FormatError> {
     if text.len() > BYTES_MAX {
         return Err(FormatError::TooLong {
@@ -65,6 +66,8 @@ pub(super) fn read(text: &str) -> Result<Source, FormatError> {
         nginx_directive(&chars)?
     } else if starts_with_word(trimmed, "LogFormat") {
         apache_directive(&chars)?
+    } else if starts_with_word(trimmed, "log-format") {
+        haproxy_directive(&chars)?
     } else if let Some(words) = strings(trimmed, &chars) {
         let name = words.last().filter(|word| !word.is_quoted).map(Word::text);
         let strings = words.into_iter().filter(|word| word.is_quoted);
@@ -137,6 +140,16 @@ fn apache_directive(chars: &[PlacedChar]) -> Result<Source, FormatError> {
     })
 }
 
+fn haproxy_directive(chars: &[PlacedChar]) -> Result<Source, FormatError> {
+    let format = words(chars)?.into_iter().nth(1);
+    Ok(Source {
+        dialect: Dialect::Haproxy,
+        escape: Escape::Default,
+        name: None,
+        chars: format.map_or_else(Vec::new, |word| word.chars),
+    })
+}
+
 /// Reads a format whose notation is determined by its first variables.
 fn bare(chars: Vec<PlacedChar>, name: Option<String>) -> Result<Source, FormatError> {
     let follows = |sign: char, is_next: fn(char) -> bool| {
@@ -153,7 +166,14 @@ fn bare(chars: Vec<PlacedChar>, name: Option<String>) -> Result<Source, FormatEr
     } else if follows('%', |next| {
         next.is_ascii_alphabetic() || "{<>^!".contains(next)
     }) {
-        Dialect::Apache
+        // The address of the client, with which HAProxy's formats begin. It is nothing in Apache's.
+        match chars
+            .windows(3)
+            .any(|three| matches!(three, [('%', _), ('c', _), ('i', _)]))
+        {
+            true => Dialect::Haproxy,
+            false => Dialect::Apache,
+        }
     } else {
         return Err(FormatError::NoVariable);
     };
@@ -162,7 +182,7 @@ fn bare(chars: Vec<PlacedChar>, name: Option<String>) -> Result<Source, FormatEr
         escape: Escape::Default,
         name,
         chars: match dialect {
-            Dialect::Apache => without_backslashes(&chars),
+            Dialect::Apache | Dialect::Haproxy => without_backslashes(&chars),
             Dialect::Nginx => chars,
         },
     })

@@ -15,9 +15,11 @@ const ENVOY: &str = r#"[2016-04-15T20:17:00.310Z] "POST /api/v1/locations HTTP/2
 /// <https://docs.aws.amazon.com/AmazonS3/latest/userguide/LogFormat.html>
 const S3: &str = r#"79a59df900b949e55d96a1e698fbacedfd6e09d98eacf8f8d5218e7cd47ef2be amzn-s3-demo-bucket1 [06/Feb/2019:00:00:38 +0000] 192.0.2.3 79a59df900b949e55d96a1e698fbacedfd6e09d98eacf8f8d5218e7cd47ef2be 3E57427F3EXAMPLE REST.GET.VERSIONING - "GET /amzn-s3-demo-bucket1?versioning HTTP/1.1" 200 - 113 - 7 - "-" "S3Console/0.4" - s9lzHYrFp76ZVxRcpX9+5cjAnEH2ROuNkd2BHfIa6UkFVdtjf5mKR3/eTPFvsiP/XV/VLi31234= SigV4 ECDHE-RSA-AES128-GCM-SHA256 AuthHeader amzn-s3-demo-bucket1.s3.us-west-1.amazonaws.com TLSV1.2 arn:aws:s3:us-west-1:123456789012:accesspoint/example-AP Yes"#;
 
-/// <https://blog.williampeters.com/squid-access-log-meaning-explained>, with the number of spaces
-/// that Squid writes.
+/// A line with the number of spaces that Squid writes (`src/log/FormatSquidNative.cc`).
 const SQUID: &str = "1201172176.719   1190 127.0.0.1 TCP_MISS/200 529 GET http://www.blogger.com/status.g? - DIRECT/72.14.221.191 application/xml";
+
+/// A line of Squid in the manual of Lire, `Lire::Proxy::SquidAccessDlfConverter(3pm)`.
+const SQUID_CACHED: &str = "979992041.366 502 192.168.1.160 TCP_IMS_HIT/304 216 GET http://example.com/home2.html - NONE/- text/html";
 
 const ALL: [(&str, &str); 5] = [
     ("alb", ALB),
@@ -43,6 +45,23 @@ fn published_lines_are_read() {
     }
 }
 
+/// Columns that Amazon has appended since.
+#[test]
+fn columns_that_were_added_later_are_ignored() {
+    let alb = format!(r#"{ALB} TID_1234abcd5678ef90 "-" "-" "-""#);
+    assert_eq!(fields_of("alb", &alb), fields_of("alb", ALB));
+    let s3 = format!("{S3} us-east-1");
+    assert_eq!(fields_of("s3", &s3), fields_of("s3", S3));
+}
+
+#[test]
+fn cached_answers_of_squid_are_read() {
+    assert_eq!(
+        fields_of("squid", SQUID_CACHED).unwrap(),
+        "979992041 192.168.1.160 example.com GET /home2.html 304 216   Some(502000)"
+    );
+}
+
 #[test]
 fn a_format_refuses_the_lines_of_the_others() {
     let named = [
@@ -50,6 +69,7 @@ fn a_format_refuses_the_lines_of_the_others() {
         "common",
         "vhost_combined",
         "vhost_common",
+        "haproxy",
         "json",
     ];
     let named = named.into_iter().chain(ALL.map(|(name, _)| name));

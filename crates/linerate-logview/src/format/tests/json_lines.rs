@@ -39,6 +39,17 @@ fn traefik_uses_nanoseconds_and_its_own_names() {
     );
 }
 
+/// A line that Traefik 2 wrote for a request without a route.
+const TRAEFIK_UNROUTED: &str = r#"{"ClientAddr":"172.16.100.61:49880","ClientHost":"172.16.100.61","ClientPort":"49880","ClientUsername":"-","DownstreamContentSize":19,"DownstreamStatus":404,"Duration":204055,"Overhead":204055,"RequestAddr":"172.16.100.61","RequestContentSize":0,"RequestCount":1,"RequestHost":"172.16.100.61","RequestMethod":"GET","RequestPath":"/","RequestPort":"-","RequestProtocol":"HTTP/1.1","RequestScheme":"http","RetryAttempts":0,"StartLocal":"2021-06-05T04:03:22.742209746Z","StartUTC":"2021-06-05T04:03:22.742209746Z","level":"info","msg":"","time":"2021-06-05T04:03:22Z"}"#;
+
+#[test]
+fn traefik_has_no_origin_without_a_route() {
+    assert_eq!(
+        fields(TRAEFIK_UNROUTED).unwrap(),
+        "1622865802 172.16.100.61 172.16.100.61 GET / 404 19   Some(204)"
+    );
+}
+
 #[test]
 fn load_balancers_nest_the_request() {
     assert_eq!(

@@ -7,6 +7,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use crate::aggregate::{self, Aggregator};
+use crate::format::{Format, FormatFit};
 use crate::session::{Limits, Outcome, Session, SessionId};
 
 pub(super) const LINE: &[u8] =
@@ -418,6 +419,7 @@ proptest! {
         }
         client.send(rest);
         let mut whole = Aggregator::new(aggregate::Limits::default());
+        whole.set_fit(FormatFit::of(&Format::default(), &log));
         whole.handle_input(&log);
         let expected = serde_json::to_value(whole.summary()).unwrap();
         prop_assert_eq!(&client.finish()[0]["summary"], &expected);
