@@ -7,6 +7,9 @@ use crate::format::{Format, FormatFit};
 
 /// The most bytes that are held back until the format is known, and by which it is judged.
 const HEAD_BYTES_MAX: usize = 64 << 10;
+/// The most bytes that judging a format takes: the first bytes, the places of their lines, and the
+/// formats.
+pub(crate) const JUDGING_BYTES_MAX: usize = HEAD_BYTES_MAX + (32 << 10);
 /// The most lines that are examined to detect the format.
 const HEAD_LINES_MAX: usize = 256;
 
@@ -141,13 +144,17 @@ impl Input {
 
     /// Returns the most bytes of heap that the input may use.
     pub fn memory_bytes_max(&self) -> usize {
-        self.decoder.memory_bytes_max() + HEAD_BYTES_MAX
+        let sample = match self.detection.is_judged {
+            true => 0,
+            false => HEAD_BYTES_MAX,
+        };
+        self.decoder.memory_bytes_max() + HEAD_BYTES_MAX + sample
     }
 
     /// Returns by how many bytes [`memory_bytes_max`](Self::memory_bytes_max) may grow once the
     /// first bytes show how the file is compressed.
     pub(crate) fn growth_bytes_max(&self) -> usize {
-        self.decoder.growth_bytes_max()
+        self.decoder.growth_bytes_max() + JUDGING_BYTES_MAX
     }
 }
 
@@ -161,7 +168,7 @@ impl Detection {
             }
             return;
         }
-        let room = HEAD_BYTES_MAX - self.head.len();
+        let room = self.room();
         let (head, rest) = bytes.split_at(bytes.len().min(room));
         self.head.extend_from_slice(head);
         if newline::find(head).is_some() {
@@ -175,10 +182,19 @@ impl Detection {
         }
     }
 
+    /// Returns how many bytes may be added to the head. All of its memory is allocated at once, so
+    /// that it never exceeds the limit.
+    fn room(&mut self) -> usize {
+        if self.head.capacity() == 0 {
+            self.head.reserve_exact(HEAD_BYTES_MAX);
+        }
+        HEAD_BYTES_MAX - self.head.len()
+    }
+
     /// Adds bytes to those by which the format is judged, and judges it when there are enough.
     #[cold]
     fn sample(&mut self, bytes: &[u8], each: &mut impl FnMut(LogEvent<'_>)) {
-        let room = HEAD_BYTES_MAX - self.head.len();
+        let room = self.room();
         self.head.extend_from_slice(&bytes[..bytes.len().min(room)]);
         if self.head.len() == HEAD_BYTES_MAX {
             self.judge(each);

@@ -7,7 +7,7 @@ use crate::{
     aggregate::Aggregator,
     decode::{DecodeError, Progress},
     format::Format,
-    input::Input,
+    input::{Input, JUDGING_BYTES_MAX},
     summary::{Damage, Summary},
 };
 
@@ -165,7 +165,7 @@ impl Upload {
     /// memory held only temporarily while lists grow.
     pub(super) fn growth_bytes_max(&self, work: usize, limits: &Limits) -> usize {
         let input = match self.current + 1 < self.files.len() {
-            true => limits.decode.zstd_bytes(),
+            true => limits.decode.zstd_bytes() + JUDGING_BYTES_MAX,
             false => self.input.growth_bytes_max(),
         };
         input + self.log.growth_bytes_max(work)

@@ -8,6 +8,7 @@ use flate2::read::GzDecoder;
 use linerate_logview::aggregate::{Aggregator, Limits};
 use linerate_logview::session::{self, Session, SessionId};
 use linerate_logview::summary::Summary;
+use serde_json::json;
 
 use crate::{oracle, random_queries};
 
@@ -135,7 +136,13 @@ fn upload_of_the_real_log_ends_with_its_figures() {
         }
     }
     session.handle_text(r#"{"type":"finish"}"#, now);
-    let reply: serde_json::Value = serde_json::from_str(&session.poll_reply(now).unwrap()).unwrap();
+    let reply = session.poll_reply(now).unwrap();
+    let mut reply: serde_json::Value = serde_json::from_str(&reply).unwrap();
+    let fit = reply["summary"]["format_fit"].take();
+    let expected = json!({
+        "format": "combined", "lines": 256, "requests": 255, "certain": true, "runner_up": null,
+    });
+    assert_eq!(fit, expected);
     let expected = serde_json::to_value(figures(&log, 1 << 20)).unwrap();
     assert_eq!(reply["summary"], expected);
     assert_eq!(reply["final"], true);
