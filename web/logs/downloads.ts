@@ -90,6 +90,11 @@ async function copyLink(): Promise<void> {
   setTimeout(() => setText(element("copy-link"), "Copy link"), 2_000);
 }
 
+/** Saves a text as a file. */
+export function saveText(content: string, name: string): void {
+  void save(text(content, "text/plain"), name);
+}
+
 async function save(made: Blob | Promise<Blob> | undefined, name: string): Promise<void> {
   const blob = await made;
   if (blob === undefined) {

@@ -229,6 +229,7 @@ export class LogSession {
         this.#listener.answer(message);
         break;
       case "figures":
+      case "rates":
       case "rows":
       case "refused":
         this.#open.delete(message.seq);

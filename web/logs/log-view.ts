@@ -11,11 +11,13 @@ import { FiguresSource } from "./figures-source.js";
 import { FiguresView } from "./figures-view.js";
 import { PAGE_LINES } from "./lines-table.js";
 import type { Answer, Question } from "./protocol.js";
+import { RatesPanel } from "./rates.js";
 import type { Summary } from "./summary.js";
-import { fragmentOf, parseView, subjectOf, type View } from "./view.js";
+import { fragmentOf, parseView, queryOf, subjectOf, type View, withToggled } from "./view.js";
 
 export class LogView {
   readonly #figures: FiguresView;
+  readonly #rates = new RatesPanel((choice) => this.change(withToggled(this.#view, choice)));
   #view = parseView(location.hash);
   #source: FiguresSource | undefined;
 
@@ -52,6 +54,7 @@ export class LogView {
     this.#source?.stop();
     const figures = this.#figures;
     figures.clear();
+    this.#rates.open(queryOf(this.#view), ask);
     const pageOf = () => ({ offset: figures.lines.offset, limit: PAGE_LINES });
     this.#source = new FiguresSource(this.#view, size, ask, pageOf, {
       figures: (shown) => figures.show(shown),
@@ -78,7 +81,9 @@ export class LogView {
   }
 
   handleAnswer(answer: Answer): void {
-    this.#source?.handleAnswer(answer);
+    if (!this.#rates.handleAnswer(answer)) {
+      this.#source?.handleAnswer(answer);
+    }
   }
 
   /** Nothing is asked or answered any more; the figures stay. */
@@ -91,6 +96,7 @@ export class LogView {
     this.stop();
     this.#source = undefined;
     this.#figures.clear();
+    this.#rates.clear();
   }
 
   /** Shows another view and stores it in the address. */
@@ -117,6 +123,7 @@ export class LogView {
     this.#figures.lines.rewind();
     this.#figures.showView(chosen, this.#source?.whole);
     this.#source?.handleView(chosen);
+    this.#rates.handleQuery(queryOf(chosen));
   }
 }
 

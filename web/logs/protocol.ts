@@ -2,6 +2,7 @@
 
 import { Fields, NotUnderstood, parseJson } from "./fields.js";
 import type { Query } from "./query.js";
+import { parseRates, type RateQuery, type Rates } from "./rates-figures.js";
 import { parseSummary, type Summary } from "./summary.js";
 
 export const SUBPROTOCOL = "linerate.logs.v1";
@@ -21,6 +22,7 @@ export interface Misplaced {
 /** The server's answer to the query numbered `seq`. */
 export type Answer =
   | { type: "figures"; seq: number; summary: Summary }
+  | { type: "rates"; seq: number; rates: Rates }
   | { type: "rows"; seq: number; total: number; rows: Row[] }
   /** How much of the log was examined for an answer that takes longer, 0 to 1. */
   | { type: "searching"; seq: number; fraction: number }
@@ -61,6 +63,7 @@ export type ServerMessage =
 
 export type Question =
   | { type: "query"; seq: number; query: Query }
+  | { type: "rates"; seq: number; query: Query; rates: RateQuery }
   | { type: "rows"; seq: number; query: Query; offset: number; limit: number }
   /** Withdraws a question. */
   | { type: "drop"; seq: number };
@@ -120,6 +123,12 @@ export function parseServerMessage(text: string): ServerMessage {
         type,
         seq: message.count("seq"),
         summary: { ...parseSummary(message.object("summary")), is_part: true },
+      };
+    case "rates":
+      return {
+        type,
+        seq: message.count("seq"),
+        rates: parseRates(message.object("rates")),
       };
     case "rows":
       return {

@@ -6,6 +6,7 @@ mod files;
 mod filter;
 mod follow;
 mod html;
+mod rate;
 mod report;
 mod screen;
 mod source;
@@ -23,9 +24,10 @@ use anyhow::{Context, bail};
 use clap::Args;
 use linerate_logview::{
     aggregate::{Aggregator, Limits},
+    asns::Asns,
     countries::Countries,
     format::Format,
-    query::{TOP_DEFAULT, TOP_MAX},
+    query::{Query, RateQuery, TOP_DEFAULT, TOP_MAX},
     spill::SpillSpace,
     summary::Damage,
 };
@@ -47,6 +49,8 @@ Examples:
   linerate logs access.log --geoip countries.mmdb --filter 'country == \"DE\"'
   linerate logs access.log --html report.html
   linerate logs access.log --what-changed 2021-01-22T02:00..2021-01-22T02:10
+  linerate logs access.log --limit 60/60s --by network
+  linerate logs access.log --limit 60/60s --export nginx
   linerate logs access.log --watch
   ssh web tail -F /var/log/nginx/access.log | linerate logs - --watch
   linerate logs access.log --format '$remote_addr [$time_local] \"$request\" $status $request_time'
@@ -99,8 +103,11 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     filters: filter::Filters,
 
-    /// Maximum memory for the requests of the log in bytes, used only with filters, with --html and
-    /// by the interactive view: about ten for each request. Beyond it, they are stored in a
+    #[command(flatten)]
+    rate: rate::Options,
+
+    /// Maximum memory for the requests of the log in bytes, used only with filters, --limit, --html
+    /// and by the interactive view: about ten for each request. Beyond it, they are stored in a
     /// temporary file.
     #[arg(long, value_name = "BYTES", default_value_t = 64 << 20, help_heading = "Filters")]
     columns_bytes_max: usize,
@@ -118,6 +125,9 @@ pub(crate) struct Arguments {
 /// Which part of a log is shown, and how.
 struct View {
     selected: Selected,
+    /// The limit whose effect is shown instead of the statistics.
+    rate: Option<RateQuery>,
+    asns: Option<Asns>,
     is_json: bool,
     rows_max: usize,
     countries: Option<Countries>,
@@ -137,6 +147,14 @@ impl View {
             cuts_values: io::stdout().is_terminal(),
             rows_max: self.rows_max,
         };
+        if let Some(rate) = self.rate {
+            let rates = log.rates(&self.rate_filter(), rate)?;
+            return Ok(match (rates.rules.clone(), self.is_json) {
+                (Some(rules), _) => rules,
+                (None, true) => serde_json::to_string(&rates)? + "\n",
+                (None, false) => report::rates(&rates, layout),
+            });
+        }
         let summary = match &self.selected {
             Selected::All => log.summary(),
             Selected::Some(query) => log.figures(query)?,
@@ -154,10 +172,26 @@ impl View {
         })
     }
 
+    /// Returns which requests a limit counts, and how many keys are listed: rules have as many as
+    /// possible.
+    fn rate_filter(&self) -> Query {
+        let mut query = match &self.selected {
+            Selected::Some(query) => query.clone(),
+            Selected::All | Selected::Changes(_) => Query::default(),
+        };
+        query.top_max = match self.rate.is_some_and(|rate| rate.rules.is_some()) {
+            true => TOP_MAX,
+            false => self.rows_max,
+        };
+        query
+    }
+
     /// Returns the limits on what is kept.
     fn limits(&self) -> Limits {
         /// Enough for the addresses of several servers in a day, 48 MiB.
         const MINUTES_MAX: usize = 4 << 20;
+        /// The most addresses that a limit tells apart, 160 MiB.
+        const ADDRESSES_MAX: usize = 1 << 20;
         let mut limits = Limits::default();
         limits.minutes_max = MINUTES_MAX;
         limits.column_bytes_max = self.columns_bytes_max;
@@ -165,6 +199,11 @@ impl View {
         limits.spill = Some(self.spill.clone());
         limits.top_max = limits.top_max.max(self.rows_max);
         limits.countries = self.countries.clone();
+        limits.asns = self.asns.clone();
+        if self.rate.is_some() {
+            limits.addresses_max = ADDRESSES_MAX;
+            limits.address_bytes_max = ADDRESSES_MAX * 32;
+        }
         limits
     }
 }
@@ -189,9 +228,13 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
         .filters
         .selected(rows_max.max(TOP_DEFAULT), arguments.geoip.is_some())?;
     let is_filtered = selected != Selected::All;
-    let needs_columns = is_filtered || is_interactive || arguments.html.html.is_some();
+    let rate = arguments.rate.query()?;
+    let needs_columns =
+        is_filtered || is_interactive || rate.is_some() || arguments.html.html.is_some();
     let view = View {
         selected,
+        rate,
+        asns: arguments.rate.asns()?,
         is_json: arguments.json,
         rows_max,
         countries: arguments
@@ -231,7 +274,8 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
         let follower = follow::Follower::open(&files, arguments.format)?;
         return watch::watch(follower, &mut log, &view);
     }
-    source::read_all(&files, arguments.format.as_ref(), &mut log, is_filtered)?;
+    let must_answer = is_filtered || rate.is_some();
+    source::read_all(&files, arguments.format.as_ref(), &mut log, must_answer)?;
     let log = log.settled();
     check_requests(&files, arguments.format.as_ref(), log)?;
     let output = match &arguments.html.html {

@@ -18,6 +18,7 @@ mod limits;
 mod overflow;
 mod peaks;
 mod ranking;
+mod rates;
 mod report;
 mod samples;
 mod scan;
@@ -28,8 +29,8 @@ mod timeline;
 
 use crate::format::{Format, FormatFit, Parser, Reason};
 use crate::lines::{Line, LineSplitter, Marks};
-use crate::query::{ChangesQuery, Query, QueryError, Rows};
-use crate::summary::{Changes, Damage, Summary};
+use crate::query::{ChangesQuery, Query, QueryError, RateQuery, Rows};
+use crate::summary::{Changes, Damage, Rates, Summary};
 pub use batch::Batch;
 use figures::Figures;
 pub use figures::{Answer, Detail, PACKED_REQUESTS_MAX, PackError, UnpackError};
@@ -160,7 +161,9 @@ impl Aggregator {
     pub fn figures(&self, query: &Query) -> Result<Summary, QueryError> {
         match self.complete(self.search(query)?)? {
             Answer::Figures(summary) => Ok(*summary),
-            Answer::Rows(_) => unreachable!("a search for figures finds figures"),
+            Answer::Rates(_) | Answer::Rows(_) => {
+                unreachable!("a search for figures finds figures")
+            }
         }
     }
 
@@ -175,6 +178,25 @@ impl Aggregator {
     /// of the log cannot answer it.
     pub fn changes(&self, query: &ChangesQuery) -> Result<Changes, QueryError> {
         self.figures.changes(query)
+    }
+
+    /// Returns the clients that exceed a limit of requests, counting the requests that a query
+    /// selects. Lists have up to [`Query::top_max`] values.
+    ///
+    /// Counts are exact, in whatever order the requests are. A log is scanned about once for every
+    /// four million requests.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the query exceeds a limit, if what was kept of the log cannot answer it,
+    /// or if autonomous systems or rules are requested that are not available.
+    pub fn rates(&self, query: &Query, rate: RateQuery) -> Result<Rates, QueryError> {
+        match self.complete(self.search_rates(query, rate)?)? {
+            Answer::Rates(rates) => Ok(*rates),
+            Answer::Figures(_) | Answer::Rows(_) => {
+                unreachable!("a search for rates finds rates")
+            }
+        }
     }
 
     /// Returns why no query can be answered, as [`figures`](Self::figures) would, or `None` if
@@ -193,7 +215,7 @@ impl Aggregator {
     pub fn rows(&self, query: &Query, offset: u64, rows_max: usize) -> Result<Rows, QueryError> {
         match self.complete(self.search_rows(query, offset, rows_max)?)? {
             Answer::Rows(rows) => Ok(rows),
-            Answer::Figures(_) => unreachable!("a search for lines finds lines"),
+            Answer::Figures(_) | Answer::Rates(_) => unreachable!("a search for lines finds lines"),
         }
     }
 
@@ -252,6 +274,16 @@ impl Aggregator {
         self.figures.search_rows(query, offset, rows_max)
     }
 
+    /// Begins to look for the clients that exceed a limit.
+    pub(crate) fn search_rates(
+        &self,
+        query: &Query,
+        rate: RateQuery,
+    ) -> Result<Search, QueryError> {
+        self.figures
+            .search_rates(query, rate, rates::RateSizes::default())
+    }
+
     /// Examines some more requests for a search of this log: some milliseconds of work. Returns the
     /// answer once all have been examined.
     ///
@@ -269,7 +301,7 @@ impl Aggregator {
                 format_fit: self.fit.clone(),
                 ..*summary
             })),
-            rows => rows,
+            other => other,
         }))
     }
 
@@ -337,4 +369,5 @@ mod tests {
     mod limits;
     mod packed;
     mod queries;
+    mod rates;
 }

@@ -48,25 +48,7 @@ impl Countries {
     /// Returns an error if the file cannot be read, is larger than [`DATABASE_BYTES_MAX`], or is
     /// not such a database.
     pub fn open(path: &Path) -> Result<Self, CountriesError> {
-        let unreadable = |source| CountriesError::Unreadable {
-            path: path.to_owned(),
-            source,
-        };
-        let file = File::open(path).map_err(unreadable)?;
-        let mut bytes = Vec::new();
-        let mut file = file.take(DATABASE_BYTES_MAX + 1);
-        file.read_to_end(&mut bytes).map_err(unreadable)?;
-        if bytes.len() as u64 > DATABASE_BYTES_MAX {
-            return Err(CountriesError::TooLarge {
-                path: path.to_owned(),
-                bytes_max: DATABASE_BYTES_MAX,
-            });
-        }
-        let reader = Reader::from_source(bytes).map_err(|source| CountriesError::NoDatabase {
-            path: path.to_owned(),
-            source,
-        })?;
-        Ok(Self(Arc::new(reader)))
+        Ok(Self(Arc::new(read(path)?)))
     }
 
     /// Returns the country of an address, or `None` if the address is private, unknown to the
@@ -89,12 +71,39 @@ impl Countries {
     }
 }
 
-/// Why a country database cannot be used.
+/// Reads a database in the MaxMind format.
+///
+/// # Errors
+///
+/// Returns an error if the file cannot be read, is larger than [`DATABASE_BYTES_MAX`], or is not
+/// such a database.
+pub(crate) fn read(path: &Path) -> Result<Reader<Vec<u8>>, CountriesError> {
+    let unreadable = |source| CountriesError::Unreadable {
+        path: path.to_owned(),
+        source,
+    };
+    let file = File::open(path).map_err(unreadable)?;
+    let mut bytes = Vec::new();
+    let mut file = file.take(DATABASE_BYTES_MAX + 1);
+    file.read_to_end(&mut bytes).map_err(unreadable)?;
+    if bytes.len() as u64 > DATABASE_BYTES_MAX {
+        return Err(CountriesError::TooLarge {
+            path: path.to_owned(),
+            bytes_max: DATABASE_BYTES_MAX,
+        });
+    }
+    Reader::from_source(bytes).map_err(|source| CountriesError::NoDatabase {
+        path: path.to_owned(),
+        source,
+    })
+}
+
+/// Why a database of countries or autonomous systems cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CountriesError {
     /// The file is not a database in the MaxMind format, or is damaged.
-    #[error("{path}: not a country database (.mmdb)")]
+    #[error("{path}: not a MaxMind database (.mmdb)")]
     NoDatabase {
         /// The file.
         path: PathBuf,
@@ -102,7 +111,7 @@ pub enum CountriesError {
         source: maxminddb::MaxMindDbError,
     },
     /// The file is larger than [`DATABASE_BYTES_MAX`].
-    #[error("{path}: country database is larger than {bytes_max} bytes")]
+    #[error("{path}: the database is larger than {bytes_max} bytes")]
     TooLarge {
         /// The file.
         path: PathBuf,
@@ -110,7 +119,7 @@ pub enum CountriesError {
         bytes_max: u64,
     },
     /// The file cannot be read.
-    #[error("cannot read country database {path}")]
+    #[error("cannot read the database {path}")]
     Unreadable {
         /// The file.
         path: PathBuf,

@@ -25,6 +25,7 @@
 #![forbid(unsafe_code)]
 
 pub mod aggregate;
+pub mod asns;
 pub mod countries;
 pub mod decode;
 mod excerpt;
@@ -33,6 +34,7 @@ pub mod input;
 pub mod lines;
 pub mod parallel;
 pub mod query;
+mod rate;
 pub mod session;
 pub mod spill;
 mod store;

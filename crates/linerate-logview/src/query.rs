@@ -11,11 +11,15 @@ pub(crate) mod encoding;
 mod error;
 mod field;
 pub(crate) mod ranges;
+mod rate;
 pub(crate) mod values;
 
 pub use changes::{ChangesQuery, Period};
 pub use error::{FilterError, FilterProblem, QueryError};
 pub use field::Field;
+pub use rate::{
+    RATE_REQUESTS_MAX, RATE_SECONDS_MAX, RateKey, RateLimit, RateLimitError, RateQuery, RuleFormat,
+};
 
 use condition::Condition;
 

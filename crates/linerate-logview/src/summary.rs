@@ -9,11 +9,13 @@ use crate::format::FormatFit;
 
 mod changes;
 mod panels;
+mod rates;
 
 pub use changes::{Change, Changes, PeriodTotals};
 pub use panels::{
     Bots, ErrorPaths, Filterable, Firewall, Latency, Panel, Panels, Ranked, RowsKept, Suspect,
 };
+pub use rates::{RateEffect, RateLimited, Rates};
 
 /// The figures of a log, or of the part that has arrived.
 ///

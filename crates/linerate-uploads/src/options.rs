@@ -57,6 +57,9 @@ pub struct LogsOptions {
     pub tails_bytes_max: u64,
     /// The country database for the addresses in logs; without it countries are unknown.
     pub geoip: Option<PathBuf>,
+    /// The database of the autonomous systems of addresses; without it requests cannot be counted
+    /// by them.
+    pub asn: Option<PathBuf>,
 }
 
 impl LogsOptions {
@@ -129,6 +132,7 @@ impl Default for LogsOptions {
             tail: Vec::new(),
             tails_bytes_max: 512 << 20,
             geoip: None,
+            asn: None,
             resume: Duration::from_secs(600),
             viewers_max: 32,
         }

@@ -17,6 +17,7 @@ use std::{
 
 use linerate_budget::Budget;
 use linerate_logview::{
+    asns::Asns,
     countries::{Countries, CountriesError},
     session::{Limits, Session, SessionError, SessionId, Uploads},
 };
@@ -66,7 +67,7 @@ pub(crate) struct Sessions {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StartError {
-    /// The database of countries cannot be used.
+    /// The database of countries or of autonomous systems cannot be used.
     #[error(transparent)]
     Countries(#[from] CountriesError),
     /// A thread that reads a file cannot be started.
@@ -128,6 +129,7 @@ impl Sessions {
         limits.aggregate.spill = options.spill_space().map(Arc::new);
         limits.aggregate.line_bytes_sum_max = options.rows_bytes_max;
         limits.aggregate.countries = options.geoip.as_deref().map(Countries::open).transpose()?;
+        limits.aggregate.asns = options.asn.as_deref().map(Asns::open).transpose()?;
         limits.silence_max = options.silence;
         limits.idle_max = options.idle;
         let parsers = match options.parse_threads {

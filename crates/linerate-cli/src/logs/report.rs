@@ -2,10 +2,11 @@
 
 mod changes;
 mod charts;
+mod rates;
 mod table;
 
 use linerate_harness::table::grouped;
-use linerate_logview::summary::{Changes, Damage, Summary};
+use linerate_logview::summary::{Changes, Damage, Rates, Summary};
 
 use super::text::{bytes, counted, moment, printable, shortened};
 
@@ -42,6 +43,16 @@ pub(super) fn changes(changes: &Changes, layout: Layout) -> String {
         layout,
     };
     report.changes(changes);
+    report.text
+}
+
+/// Returns the clients that exceed a limit, as text.
+pub(super) fn rates(rates: &Rates, layout: Layout) -> String {
+    let mut report = Report {
+        text: String::new(),
+        layout,
+    };
+    report.rates(rates);
     report.text
 }
 

@@ -419,8 +419,8 @@ fn a_database_of_countries_that_is_none_is_named() {
     let other = folder.write("other.mmdb", b"no database");
     let missing = format!("{other}.none");
     for (path, says) in [
-        (&other, "not a country database"),
-        (&missing, "cannot read country database"),
+        (&other, "not a MaxMind database"),
+        (&missing, "cannot read the database"),
     ] {
         let error = error(&["-", "--geoip", path], ABROAD.as_bytes());
         assert!(

@@ -20,6 +20,7 @@ mod memory;
 mod operations;
 mod pages;
 mod postgres;
+mod rates;
 mod shutdown;
 mod stalls;
 mod support;

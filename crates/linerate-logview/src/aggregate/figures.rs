@@ -10,6 +10,7 @@ use super::dictionaries::{Dictionaries, values};
 use super::dictionary::{NONE, OTHER};
 use super::filter::{Filter, Names};
 use super::limits::Limits;
+use super::rates::{RateSearch, RateSizes, RateSource};
 use super::report::Report;
 use super::samples::Samples;
 use super::scan::scan;
@@ -19,10 +20,10 @@ use super::timeline::Timeline;
 use super::{bots, browsers};
 use crate::excerpt::excerpt;
 use crate::format::{Reason, Record};
-use crate::query::{ChangesQuery, LogLine, Query, QueryError, Rows};
+use crate::query::{ChangesQuery, LogLine, Query, QueryError, RateQuery, Rows};
 use crate::store::{ADDRESS, AGENT, HOST, METHOD, Row, TEXTS};
 use crate::store::{LineStore, Store};
-use crate::summary::{Changes, Filterable, Summary};
+use crate::summary::{Changes, Filterable, Rates, Summary};
 
 pub use packed::{Detail, PACKED_REQUESTS_MAX, PackError, UnpackError};
 
@@ -45,6 +46,8 @@ pub(super) struct Figures {
     store: Store,
     lines: LineStore,
     limits: Limits,
+    /// Times are multiples of this many seconds: 1, except in a packed log.
+    time_step_s: u32,
     /// Requests that are neither counted nor stored yet. Counting a few at a time, counter by
     /// counter, is faster than counting them one by one.
     fresh: Vec<Row>,
@@ -56,6 +59,8 @@ pub(super) struct Figures {
 pub enum Answer {
     /// The figures of the selected requests.
     Figures(Box<Summary>),
+    /// The clients that exceed a limit.
+    Rates(Box<Rates>),
     /// The requested lines.
     Rows(Rows),
 }
@@ -84,6 +89,7 @@ impl Figures {
             ),
             lines: LineStore::new(limits.line_bytes_sum_max),
             limits,
+            time_step_s: 1,
             fresh: Vec::new(),
         }
     }
@@ -207,6 +213,25 @@ impl Figures {
         ))
     }
 
+    /// Begins to look for the clients that exceed a limit.
+    pub(super) fn search_rates(
+        &self,
+        query: &Query,
+        rate: RateQuery,
+        sizes: RateSizes,
+    ) -> Result<Search, QueryError> {
+        let rates = RateSearch::new(
+            rate,
+            query.top_max,
+            self.filter(query)?,
+            self.store.stored(),
+            self.rate_source(),
+            sizes,
+        )?;
+        let wanted = Wanted::Rates(Box::new(rates));
+        Ok(Search::new(Filter::default(), 0..0, wanted))
+    }
+
     /// Returns the values that explain the difference between two periods.
     pub(super) fn changes(&self, query: &ChangesQuery) -> Result<Changes, QueryError> {
         let before = self.counted(&query.of(query.before)?)?;
@@ -221,7 +246,9 @@ impl Figures {
         while !self.step(&mut search)? {}
         match search.wanted {
             Wanted::Figures { tallies, .. } => Ok(*tallies),
-            Wanted::Rows { .. } => unreachable!("a search for figures counts"),
+            Wanted::Rates(_) | Wanted::Rows { .. } => {
+                unreachable!("a search for figures counts")
+            }
         }
     }
 
@@ -238,6 +265,9 @@ impl Figures {
         // Meanwhile, the requests may have exceeded their limit.
         if let Some(error) = self.refusal() {
             return Err(error);
+        }
+        if let Wanted::Rates(rates) = &mut search.wanted {
+            return rates.step(&self.store).map_err(QueryError::SpillUnreadable);
         }
         let step = search.step();
         let (mut numbers, mut rows) = (Vec::new(), Vec::new());
@@ -273,6 +303,10 @@ impl Figures {
         match &search.wanted {
             Wanted::Figures { tallies, top_max } => {
                 Ok(Answer::Figures(Box::new(self.report(tallies, *top_max))))
+            }
+            Wanted::Rates(rates) => {
+                let rates = rates.answer(self.rate_source(), self.time_step_s)?;
+                Ok(Answer::Rates(Box::new(rates)))
             }
             Wanted::Rows { requests, .. } => {
                 let show = |line: &[u8]| excerpt(line, ROW_CHARS_MAX);
@@ -380,6 +414,14 @@ impl Figures {
         match timeline.span_between(filter.from, filter.last) {
             Some(span) => Timeline::of_span(buckets_max, span),
             None => Timeline::new(buckets_max),
+        }
+    }
+
+    fn rate_source(&self) -> RateSource<'_> {
+        RateSource {
+            dictionaries: &self.dictionaries,
+            browsers: &self.browsers,
+            asns: self.limits.asns.as_ref(),
         }
     }
 

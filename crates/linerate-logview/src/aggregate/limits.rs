@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::asns::Asns;
 use crate::countries::Countries;
 use crate::spill::SpillSpace;
 
@@ -65,6 +66,9 @@ pub struct Limits {
     pub top_max: usize,
     /// The database of countries. Defaults to `None`, so that there are no figures of countries.
     pub countries: Option<Countries>,
+    /// The database of autonomous systems. Defaults to `None`, so that requests cannot be counted
+    /// by them.
+    pub asns: Option<Asns>,
 }
 
 impl Limits {
@@ -160,6 +164,7 @@ impl Default for Limits {
             sample_chars_max: 200,
             top_max: crate::query::TOP_DEFAULT,
             countries: None,
+            asns: None,
         }
     }
 }

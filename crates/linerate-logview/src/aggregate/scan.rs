@@ -17,6 +17,55 @@ pub(super) fn scan(
     within: Range<u64>,
     mut each: impl FnMut(u64, &Row),
 ) -> Result<(), SpillError> {
+    for_each_block(store, filter, within, |lists, block, before, within| {
+        lists.for_each(block, |at, row| {
+            let number = before + u64::from(at);
+            if within.contains(&number) {
+                each(number, row);
+            }
+        });
+    })
+}
+
+/// Calls `each` with the code in a column and the time of every selected request of those with the
+/// numbers `within`, as [`scan`] does with all columns.
+///
+/// # Errors
+/// Returns an error if requests are in a file that cannot be read.
+pub(super) fn scan_codes(
+    store: &Store,
+    filter: &Filter,
+    within: Range<u64>,
+    column: usize,
+    mut each: impl FnMut(u32, i64),
+) -> Result<(), SpillError> {
+    for_each_block(store, filter, within, |lists, block, before, within| {
+        let ScanBuffers {
+            chosen,
+            columns,
+            times,
+            ..
+        } = lists;
+        if chosen.is_empty() {
+            return;
+        }
+        let codes = columns.codes(column, block);
+        for &at in &*chosen {
+            if within.contains(&(before + u64::from(at))) {
+                each(codes[at as usize], times[at as usize]);
+            }
+        }
+    })
+}
+
+/// Calls `each` with the blocks that may have selected requests: what is chosen of each block, and
+/// the number of its first request.
+fn for_each_block(
+    store: &Store,
+    filter: &Filter,
+    within: Range<u64>,
+    mut each: impl FnMut(&mut ScanBuffers, &Block, u64, &Range<u64>),
+) -> Result<(), SpillError> {
     let mut lists = ScanBuffers::default();
     // All blocks but the last one are full.
     let skipped = within.start.saturating_sub(store.aged()) / BLOCK_ROWS as u64;
@@ -29,12 +78,7 @@ pub(super) fn scan(
         if may_have_any(&block, filter) {
             let block = store.load(block)?;
             lists.choose(&block, filter);
-            lists.for_each(&block, |at, row| {
-                let number = before + u64::from(at);
-                if within.contains(&number) {
-                    each(number, row);
-                }
-            });
+            each(&mut lists, &block, before, &within);
         }
         before += rows;
     }

@@ -5,6 +5,7 @@ use std::ops::Range;
 use memchr::memmem::Finder;
 
 use super::filter::Filter;
+use super::rates::RateSearch;
 use super::tallies::Tallies;
 use crate::store::{BLOCK_ROWS, Row};
 
@@ -47,6 +48,8 @@ pub(super) enum Wanted {
         tallies: Box<Tallies>,
         top_max: usize,
     },
+    /// The clients that exceed a limit.
+    Rates(Box<RateSearch>),
     /// The numbers of up to `rows_max` selected requests after the first `offset`.
     Rows {
         requests: Vec<u64>,
@@ -113,6 +116,8 @@ impl Search {
                 let room = *rows_max - requests.len();
                 requests.extend(numbers.iter().skip(skipped).take(room));
             }
+            // It has passes of its own.
+            Wanted::Rates(_) => {}
         }
         self.found += numbers.len() as u64;
     }
@@ -124,6 +129,9 @@ impl Search {
 
     /// Returns which share of the requests was examined, 0 to 1.
     pub fn fraction(&self) -> f64 {
+        if let Wanted::Rates(rates) = &self.wanted {
+            return rates.fraction();
+        }
         match self.rest.end {
             0 => 1.0,
             end => self.rest.start as f64 / end as f64,
@@ -134,6 +142,7 @@ impl Search {
     pub(crate) fn memory_bytes(&self) -> usize {
         let wanted = match &self.wanted {
             Wanted::Figures { tallies, .. } => size_of::<Tallies>() + tallies.memory_bytes(),
+            Wanted::Rates(rates) => size_of::<RateSearch>() + rates.memory_bytes(),
             Wanted::Rows { requests, .. } => requests.capacity() * size_of::<u64>(),
         };
         wanted + self.filter.memory_bytes()

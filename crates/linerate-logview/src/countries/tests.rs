@@ -2,7 +2,7 @@ use std::path::Path;
 
 use super::{Countries, CountriesError};
 
-/// Returns the database made by `tests/make_countries.py`.
+/// Returns the database made by `tests/make_databases.py`.
 pub(crate) fn database() -> &'static Path {
     concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/countries.mmdb").as_ref()
 }
@@ -51,7 +51,7 @@ fn missing_or_invalid_database_files_are_reported() {
     assert!(
         other
             .to_string()
-            .contains("Cargo.toml: not a country database"),
+            .contains("Cargo.toml: not a MaxMind database"),
         "{other}"
     );
 }

@@ -3,7 +3,7 @@
 use linerate_filter::Problem;
 use thiserror::Error;
 
-use super::Field;
+use super::{Field, RateKey, RuleFormat};
 use crate::spill::SpillError;
 
 /// Why a query cannot be answered. The figures of the whole log are not affected.
@@ -34,9 +34,20 @@ pub enum QueryError {
     /// A filter is invalid for any log.
     #[error("{0}")]
     Filter(FilterError),
+    /// The requests are counted by autonomous systems, but no database of those was given.
+    #[error("the autonomous systems of addresses are unknown: no database of them was given")]
+    NoAsns,
     /// The query concerns countries, but no country database was given.
     #[error("the countries of addresses are unknown: no country database was given")]
     NoCountries,
+    /// The program cannot tell apart what the requests are counted by.
+    #[error("{} cannot limit by {}", program.name(), by.name())]
+    NoSuchRules {
+        /// The program.
+        program: RuleFormat,
+        /// What the requests are counted by.
+        by: RateKey,
+    },
     /// The field has more distinct values than are tracked, and the filter may match some of the
     /// others.
     #[error(
@@ -199,7 +210,9 @@ impl QueryError {
             Self::ColumnsFull { .. } => "columns_full",
             Self::EmptyPeriod { .. } => "empty_period",
             Self::Filter(_) => "bad_filter",
+            Self::NoAsns => "no_asns",
             Self::NoCountries => "no_countries",
+            Self::NoSuchRules { .. } => "no_such_rules",
             Self::NotToldApart { .. } => "not_told_apart",
             Self::SpillFull { .. } => "columns_full",
             Self::SpillUnreadable(_) => "columns_unreadable",

@@ -6,7 +6,10 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
 use super::{Limits, SessionError, Uploads};
-use crate::{query::Rows, summary::Summary};
+use crate::{
+    query::Rows,
+    summary::{Rates, Summary},
+};
 
 /// A text message from a client.
 #[derive(Debug, Deserialize)]
@@ -17,6 +20,7 @@ pub(super) enum ClientMessage {
     Finish,
     Follow { name: String },
     Query { seq: u64, query: Value },
+    Rates(RatesRequest),
     Resume { id: String },
     Rows(RowsRequest),
     Start(StartRequest),
@@ -34,6 +38,14 @@ pub(super) struct RowsRequest {
     pub(super) offset: u64,
     /// The most lines to return.
     pub(super) limit: usize,
+}
+
+/// The limit whose effect a client requests.
+#[derive(Debug, Deserialize)]
+pub(super) struct RatesRequest {
+    pub(super) seq: u64,
+    pub(super) query: Value,
+    pub(super) rates: Value,
 }
 
 /// The files that a client is about to send.
@@ -98,6 +110,10 @@ pub(super) enum ServerMessage {
         files: Vec<String>,
         uploads: Uploads,
         kept_s: u64,
+    },
+    Rates {
+        seq: u64,
+        rates: Box<Rates>,
     },
     Ready {
         id: String,

@@ -7,11 +7,11 @@ use thiserror::Error;
 
 use super::{
     Limits, SessionError,
-    message::{ClientMessage, FilterPosition, RowsRequest, ServerMessage},
+    message::{ClientMessage, FilterPosition, RatesRequest, RowsRequest, ServerMessage},
 };
 use crate::{
     aggregate::{Aggregator, Answer, Search},
-    query::{Query, QueryError},
+    query::{Query, QueryError, RateQuery},
 };
 
 /// The most questions that may wait for answers. A caller that polls after each message has at most
@@ -29,6 +29,8 @@ const REPORT_INTERVAL: Duration = Duration::from_millis(200);
 pub(super) enum Question {
     /// Asks for the figures of some requests.
     Figures { seq: u64, query: Value },
+    /// Asks which clients exceed a limit.
+    Rates(RatesRequest),
     /// Asks for lines.
     Rows(RowsRequest),
 }
@@ -110,6 +112,7 @@ impl Questions {
             Ok(Some(answer)) => {
                 let message = match answer {
                     Answer::Figures(summary) => ServerMessage::Figures { seq, summary },
+                    Answer::Rates(rates) => ServerMessage::Rates { seq, rates },
                     Answer::Rows(rows) => ServerMessage::Rows { seq, rows },
                 };
                 let json = message.to_json_within(ANSWER_BYTES_MAX);
@@ -127,6 +130,7 @@ impl Questions {
 pub fn answer(log: &Aggregator, message: &str) -> Option<String> {
     let question = match ClientMessage::parse(message, &Limits::default()).ok()? {
         ClientMessage::Query { seq, query } => Question::Figures { seq, query },
+        ClientMessage::Rates(request) => Question::Rates(request),
         ClientMessage::Rows(request) => Question::Rows(request),
         _ => return None,
     };
@@ -144,7 +148,9 @@ pub fn answer(log: &Aggregator, message: &str) -> Option<String> {
 
 impl Question {
     fn seq(&self) -> u64 {
-        let (Self::Figures { seq, .. } | Self::Rows(RowsRequest { seq, .. })) = self;
+        let (Self::Figures { seq, .. }
+        | Self::Rates(RatesRequest { seq, .. })
+        | Self::Rows(RowsRequest { seq, .. })) = self;
         *seq
     }
 
@@ -152,6 +158,10 @@ impl Question {
         let parsed = |query| serde_json::from_value::<Query>(query).map_err(Refusal::Malformed);
         match self {
             Self::Figures { query, .. } => log.search(&parsed(query)?),
+            Self::Rates(RatesRequest { query, rates, .. }) => {
+                let rates = serde_json::from_value::<RateQuery>(rates);
+                log.search_rates(&parsed(query)?, rates.map_err(Refusal::Malformed)?)
+            }
             Self::Rows(RowsRequest {
                 query,
                 offset,

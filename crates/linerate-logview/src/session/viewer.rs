@@ -178,6 +178,7 @@ impl Viewer {
             ClientMessage::Query { seq, query } => {
                 self.questions.push(Question::Figures { seq, query })
             }
+            ClientMessage::Rates(wanted) => self.questions.push(Question::Rates(wanted)),
             ClientMessage::Rows(wanted) => self.questions.push(Question::Rows(wanted)),
             ClientMessage::Finish | ClientMessage::Stop => Err(SessionError::NotStarted),
             ClientMessage::Follow { .. }

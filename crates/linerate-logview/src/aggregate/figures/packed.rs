@@ -176,7 +176,7 @@ impl Figures {
                 Some(CountryCodes::of_known(codes, names, by_address))
             }
         };
-        let rows = columns::read(&mut reader, &dictionaries)?;
+        let (time_step_s, rows) = columns::read(&mut reader, &dictionaries)?;
         reader.finish()?;
 
         let limits = Limits::default();
@@ -193,6 +193,7 @@ impl Figures {
             store: Store::new(usize::MAX, false, None),
             lines: LineStore::new(0),
             limits,
+            time_step_s,
             fresh: Vec::new(),
         };
         for rows in rows.chunks(COUNTED_MAX) {

@@ -67,6 +67,53 @@ fn unanswerable_query_is_refused_and_the_session_continues() {
 }
 
 #[test]
+fn limits_of_requests_are_answered_or_refused() {
+    let mut client = Client::started(Limits::default(), 3 * LINE.len() as u64);
+    client.send(&LINE.repeat(3));
+    let mut ask = |limit: Value, by: &str, rules: Value| {
+        let rates = json!({"limit": limit, "by": by, "rules": rules});
+        let question = json!({"type": "rates", "seq": 6, "query": {}, "rates": rates});
+        let mut replies = client.say(&question.to_string());
+        // The search has several steps.
+        while client.session.poll_timeout() == Some(Duration::ZERO) {
+            replies.extend(client.replies());
+        }
+        assert_eq!((replies.len(), &replies[0]["seq"]), (1, &6.into()));
+        replies[0].take()
+    };
+    let limit = json!({"requests": 2, "seconds": 60});
+    let answer = ask(limit.clone(), "address", json!("nginx"));
+    assert_eq!(answer["rates"]["effect"]["over"], 1);
+    let rules = answer["rates"]["rules"].as_str().unwrap();
+    assert!(rules.contains("rate=2r/m"), "{rules}");
+    assert_eq!(
+        ask(limit.clone(), "network", Value::Null)["rates"]["keys"],
+        1
+    );
+    for (limit, by, rules, code) in [
+        (limit.clone(), "asn", Value::Null, "no_asns"),
+        (limit.clone(), "agent", json!("nftables"), "no_such_rules"),
+        (limit.clone(), "agent", json!("ufw"), "malformed"),
+        (limit, "city", Value::Null, "malformed"),
+        (
+            json!({"requests": 0, "seconds": 60}),
+            "address",
+            Value::Null,
+            "malformed",
+        ),
+        (
+            json!({"requests": 1, "seconds": 86_401}),
+            "address",
+            Value::Null,
+            "malformed",
+        ),
+    ] {
+        let answer = ask(limit, by, rules);
+        assert_eq!(answer["code"], code, "{answer}");
+    }
+}
+
+#[test]
 fn invalid_filter_is_refused_with_its_position() {
     let mut client = Client::started(Limits::default(), LINE.len() as u64);
     for (filters, filter, column) in [

@@ -81,13 +81,15 @@ pub(super) fn write(rows: &[Row], seconds: u32, out: &mut Vec<u8>) {
     write(&mut { duration }, 0, out);
 }
 
-/// Reads requests whose values are in the dictionaries.
+/// Reads requests whose values are in the dictionaries. Returns the number of seconds of which
+/// their times are multiples, and the requests.
 pub(super) fn read(
     reader: &mut Reader<'_>,
     dictionaries: &Dictionaries,
-) -> Result<Vec<Row>, UnpackError> {
+) -> Result<(u32, Vec<Row>), UnpackError> {
     let first = i64::from_le_bytes(reader.array()?);
-    let seconds = i64::from(u32::from_le_bytes(reader.array()?));
+    let time_step_s = u32::from_le_bytes(reader.array()?);
+    let seconds = i64::from(time_step_s);
     let steps = reader.counted_numbers()?;
     let count = steps.len();
     let mut rows = Vec::with_capacity(count);
@@ -128,7 +130,7 @@ pub(super) fn read(
     for (row, number) in rows.iter_mut().zip(reader.numbers(count)?) {
         row.duration = number.checked_sub(1);
     }
-    Ok(rows)
+    Ok((time_step_s, rows))
 }
 
 /// A client nearly always has the same agent.

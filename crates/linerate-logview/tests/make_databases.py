@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Writes the small country database for tests: data/countries.mmdb.
+"""Writes the small databases for tests: data/countries.mmdb and data/asns.mmdb.
 
 The format is MaxMind's (https://maxmind.github.io/MaxMind-DB/): a binary tree of the bits of
 addresses, 16 zero bytes, the data of its leaves, and the metadata. The networks are those that RFC
-5737 and RFC 3849 reserve for examples, so it contains no real data.
+5737 and RFC 3849 reserve for examples, so they contain no real data.
 """
 
 import ipaddress
@@ -16,13 +16,21 @@ COUNTRIES = {
     "2001:db8::/32": ("JP", "Japan"),
 }
 
+ASNS = {
+    "192.0.2.0/24": (64_496, "Example"),
+    "2001:db8::/32": (64_500, "Ünïted “Net”; {"),
+}
+
 MAP, TEXT, U16, U32, U64, LIST = 7, 2, 5, 6, 9, 11
 
 
 def head(kind, size):
-    """Returns the control byte of a value, and the byte after it for types above 7."""
-    assert size < 29
-    return bytes([kind << 5 | size]) if kind <= 7 else bytes([size, kind - 7])
+    """Returns the control byte of a value, and the byte after it if its type or size is high."""
+    if kind > 7:
+        assert size < 29
+        return bytes([size, kind - 7])
+    assert size < 29 + 256
+    return bytes([kind << 5 | size]) if size < 29 else bytes([kind << 5 | 29, size - 29])
 
 
 def text(value):
@@ -41,6 +49,15 @@ def mapping(pairs):
 def country(code, name):
     names = mapping([("de", text("?")), ("en", text(name))])
     return mapping([("country", mapping([("iso_code", text(code)), ("names", names)]))])
+
+
+def asn(value, name):
+    return mapping(
+        [
+            ("autonomous_system_number", number(U32, value)),
+            ("autonomous_system_organization", text(name)),
+        ]
+    )
 
 
 def bits(network):
@@ -65,11 +82,11 @@ def tree(leaves):
     return nodes
 
 
-def database():
+def database(kind, networks, encode):
     data, leaves = b"", {}
-    for network, (code, name) in COUNTRIES.items():
+    for network, values in networks.items():
         leaves[network] = len(data)
-        data += country(code, name)
+        data += encode(*values)
     nodes = tree(leaves)
 
     def side(value):
@@ -84,7 +101,7 @@ def database():
             ("binary_format_major_version", number(U16, 2)),
             ("binary_format_minor_version", number(U16, 0)),
             ("build_epoch", number(U64, 1_611_280_025)),
-            ("database_type", text("Test-Country")),
+            ("database_type", text(kind)),
             ("description", mapping([("en", text("for tests"))])),
             ("ip_version", number(U16, 6)),
             ("languages", head(LIST, 1) + text("en")),
@@ -99,4 +116,6 @@ def database():
 if __name__ == "__main__":
     folder = pathlib.Path(__file__).parent / "data"
     folder.mkdir(exist_ok=True)
-    (folder / "countries.mmdb").write_bytes(database())
+    countries = database("Test-Country", COUNTRIES, country)
+    (folder / "countries.mmdb").write_bytes(countries)
+    (folder / "asns.mmdb").write_bytes(database("Test-ASN", ASNS, asn))
