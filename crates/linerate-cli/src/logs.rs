@@ -104,7 +104,7 @@ pub(crate) struct Arguments {
     filters: filter::Filters,
 
     #[command(flatten)]
-    rate: rate::Options,
+    rate: rate::RateOptions,
 
     /// Maximum memory for the requests of the log in bytes, used only with filters, --limit, --html
     /// and by the interactive view: about ten for each request. Beyond it, they are stored in a

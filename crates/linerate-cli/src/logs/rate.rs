@@ -12,7 +12,7 @@ use linerate_logview::{
 /// The options of limits.
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Limits of requests")]
-pub(super) struct Options {
+pub(super) struct RateOptions {
     /// Show which clients exceed a limit of requests instead of the statistics, and the effect of
     /// other limits: 60/60s, 10/1s, 300/5m or 1000/1h. Any window of this length counts, whatever
     /// the order of the lines. Filters apply.
@@ -55,7 +55,7 @@ enum Program {
     Nginx,
 }
 
-impl Options {
+impl RateOptions {
     /// Returns the question, if a limit is given.
     ///
     /// # Errors
