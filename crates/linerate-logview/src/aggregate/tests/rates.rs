@@ -77,8 +77,10 @@ fn rates(log: &Aggregator, rate: RateQuery) -> Rates {
 
 /// Searches with little memory, so that several passes are needed.
 fn rates_within(log: &Aggregator, rate: RateQuery, sizes: RateSizes) -> Rates {
-    let mut query = Query::default();
-    query.top_max = 1_000;
+    let query = Query {
+        top_max: 1_000,
+        ..Query::default()
+    };
     let mut search = log.figures.search_rates(&query, rate, sizes).unwrap();
     loop {
         assert!((0.0..=1.0).contains(&search.fraction()));
@@ -242,8 +244,10 @@ fn networks_agents_and_systems_are_keys() {
         .collect();
     requests.push(Request::new(0, "a.example"));
     requests[0].agent = "-";
-    let mut limits = Limits::default();
-    limits.asns = Some(Asns::open(database()).unwrap());
+    let limits = Limits {
+        asns: Some(Asns::open(database()).unwrap()),
+        ..Limits::default()
+    };
     let log = log_with(limits, &requests);
     let of = |by| {
         let rates = rates(&log, rate(1, 1, by));
@@ -314,8 +318,10 @@ fn values_that_are_not_tracked_are_counted_as_such() {
     let requests: Vec<_> = (0..10)
         .flat_map(|n| vec![Request::new(0, &format!("192.0.2.{n}")); 3])
         .collect();
-    let mut limits = Limits::default();
-    limits.addresses_max = 4;
+    let limits = Limits {
+        addresses_max: 4,
+        ..Limits::default()
+    };
     let found = rates(&log_with(limits, &requests), rate(2, 1, RateKey::Address));
     assert_eq!((found.keys, found.requests, found.without_key), (4, 12, 18));
 }
@@ -327,10 +333,12 @@ fn requests_in_a_file_are_found() {
         .map(|n| Request::new(n * 7_919 % 3_600, &format!("10.0.{}.1", n * n % 97)))
         .collect();
     let in_memory = log(&requests);
-    let mut limits = Limits::default();
-    limits.column_bytes_max = 384 << 10;
     let space = SpillSpace::new(folder.path().to_owned(), 64 << 20, "the limit");
-    limits.spill = Some(space.into());
+    let limits = Limits {
+        column_bytes_max: 384 << 10,
+        spill: Some(space.into()),
+        ..Limits::default()
+    };
     let in_file = log_with(limits, &requests);
     assert!(in_file.spilled_bytes() > 0);
     let query = rate(3, 30, RateKey::Address);
