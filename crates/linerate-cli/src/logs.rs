@@ -218,7 +218,8 @@ impl Arguments {
 
 pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
     let files = files::expand(&arguments.files)?;
-    let is_interactive = arguments.is_interactive();
+    let rate = arguments.rate.query()?;
+    let is_interactive = rate.is_none() && arguments.is_interactive();
     let rows_max = usize::from(arguments.top);
     let rows_max = match is_interactive {
         true => rows_max.max(screen::ROWS_MAX),
@@ -228,7 +229,6 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
         .filters
         .selected(rows_max.max(TOP_DEFAULT), arguments.geoip.is_some())?;
     let is_filtered = selected != Selected::All;
-    let rate = arguments.rate.query()?;
     let needs_columns =
         is_filtered || is_interactive || rate.is_some() || arguments.html.html.is_some();
     let view = View {

@@ -7,7 +7,7 @@ use linerate_logview::{
 };
 
 use super::Report;
-use super::text::{counted, percent, precise_moment};
+use super::super::text::{counted, percent, precise_moment};
 
 /// Width of everything before the values.
 const NUMBERS_WIDTH: usize = 2 + 10 + 10 + 8 + 9 + 8 + 25 + 2;
