@@ -1,23 +1,52 @@
 // The page's queries to the server: one at a time, and only the latest of each kind counts.
 
+import type { ChangesQuery } from "./changes.js";
 import type { Answer, Misplaced, Question, Row } from "./protocol.js";
 import type { Query } from "./query.js";
 import type { Summary } from "./summary.js";
+import type { ListQuery } from "./value-list.js";
 
-/** The subject of a query: the figures shown, those to compare them with, or lines. */
-export type Topic = "figures" | "comparison" | "rows";
+/** The subjects of queries in the order in which they are asked. */
+const TOPICS = ["figures", "comparison", "changes", "values", "latency", "rows"] as const;
+
+/** The figures shown, those to compare them with, lines, or what a part of the page asks. */
+export type Topic = (typeof TOPICS)[number];
+
+/** Returns whether a part of the page asks on the topic. */
+export function isAside(topic: Topic): topic is SideTopic {
+  return topic === "changes" || topic === "latency" || topic === "values";
+}
+
+/** Which of the selected lines to show. */
+export interface Page {
+  /** A text that the lines contain, in upper or lower case; empty for all lines. */
+  containing: string;
+  offset: number;
+  limit: number;
+}
 
 export interface EnquiryListener {
   figures(summary: Summary): void;
   comparison(summary: Summary): void;
   rows(total: number, rows: Row[]): void;
+  /** The answer to a question of a part of the page. */
+  side(topic: SideTopic, answer: Answer): void;
   /** How much of the log was examined for the answer on this topic, 0 to 1. */
   searching(topic: Topic, fraction: number): void;
   refused(topic: Topic, message: string, at: Misplaced | undefined): void;
 }
 
+/** A question of a part of the page; its type is also its topic. */
+export type SideQuestion =
+  | { type: "changes"; query: ChangesQuery }
+  | { type: "latency"; query: Query }
+  | { type: "values"; query: ListQuery };
+export type SideTopic = SideQuestion["type"];
+
 type Unnumbered =
-  { type: "query"; query: Query } | { type: "rows"; query: Query; offset: number; limit: number };
+  | SideQuestion
+  | { type: "query"; query: Query }
+  | { type: "rows"; query: Query; containing: string; offset: number; limit: number };
 
 /**
  * A newer query on the same topic replaces an older one, also if the server is working on that, so
@@ -39,8 +68,12 @@ export class Enquiry {
     this.#want(topic, { type: "query", query });
   }
 
-  askForRows(query: Query, offset: number, limit: number): void {
-    this.#want("rows", { type: "rows", query, offset, limit });
+  askAside(question: SideQuestion): void {
+    this.#want(question.type, question);
+  }
+
+  askForRows(query: Query, page: Page): void {
+    this.#want("rows", { type: "rows", query, ...page });
   }
 
   /** Drops the query on `topic` that has not been sent, and the answer to the one that has. */
@@ -81,6 +114,11 @@ export class Enquiry {
       case "rows":
         this.#listener.rows(answer.total, answer.rows);
         break;
+      case "changes":
+      case "latency":
+      case "values":
+        this.#listener.side(answer.type, answer);
+        break;
       case "searching":
         this.#listener.searching(topic, answer.fraction);
         break;
@@ -109,7 +147,7 @@ export class Enquiry {
     if (this.#underWay !== undefined) {
       return;
     }
-    for (const topic of ["figures", "comparison", "rows"] as const) {
+    for (const topic of TOPICS) {
       const question = this.#waiting.get(topic);
       if (question !== undefined) {
         this.#waiting.delete(topic);

@@ -37,6 +37,27 @@ export function marksOf(counts: readonly number[]): Mark[] {
   );
 }
 
+/** Returns the lanes as SVG elements above `bottom`; `x` returns the place of a time. */
+export function errorLanesAsSvg(
+  { start, bucket_seconds, layers }: Layers,
+  x: (at: number) => number,
+  left: number,
+  bottom: number,
+  colour: (name: string) => string,
+): string[] {
+  return CLASSES.flatMap((name, lane) => {
+    const marks = marksOf(layers.find((layer) => layer.name === name)?.counts ?? []);
+    const top = bottom - LANES_HEIGHT + lane * (LANE + GAP);
+    const label = `<text x="${left - 8}" y="${top + LANE}" font-size="10" text-anchor="end">${name}</text>`;
+    const rects = marks.map(({ bucket, opacity }) => {
+      const at = start + bucket * bucket_seconds;
+      const width = Math.max(WIDTH_MIN, x(at + bucket_seconds) - x(at));
+      return `<rect x="${x(at).toFixed(2)}" y="${top}" width="${width.toFixed(2)}" height="${LANE}" fill="${colour(`--class-${name}`)}" opacity="${opacity.toFixed(2)}"/>`;
+    });
+    return marks.length === 0 ? [] : [label, ...rects];
+  });
+}
+
 /** Draws the lanes of the classes that `isShown` returns true for. */
 export function drawErrorLanes(
   plot: uPlot,

@@ -1,6 +1,7 @@
 // The figures as JSON and CSV, and the histogram as SVG: text for other programs.
 
 import { colourName } from "./colours.js";
+import { errorLanesAsSvg } from "./error-lanes.js";
 import { type Layers, type Split, stack } from "./stacking.js";
 import { PANELS, type Summary } from "./summary.js";
 import { queryOf, type View } from "./view.js";
@@ -70,7 +71,7 @@ export interface Drawing {
 
 const WIDTH = 1_200;
 const HEIGHT = 420;
-const PLOT = { left: 64, top: 76, right: 1_176, bottom: 376 };
+const PLOT = { left: 64, top: 100, right: 1_176, bottom: 376 };
 
 /** Returns the histogram as an SVG 1.1 image with title, legend and axes. */
 export function histogramAsSvg(drawing: Drawing): string {
@@ -98,6 +99,9 @@ export function histogramAsSvg(drawing: Drawing): string {
     ...gridLines(top, scale, colour("--line")),
     ...outlines,
     line,
+    ...(split === "class"
+      ? errorLanesAsSvg(layers, (at) => Number(scale.x(at)), PLOT.left, PLOT.top, colour)
+      : []),
     ...drawing.marks.map(
       ({ at, label }) =>
         `<text x="${(PLOT.left + at * (PLOT.right - PLOT.left)).toFixed(1)}" y="${PLOT.bottom + 24}" text-anchor="middle">${escaped(label)}</text>`,

@@ -32,6 +32,16 @@ export class Fields {
     return this.#expect(name, isCount);
   }
 
+  /** A number, possibly negative. */
+  number(name: string): number {
+    return this.#expect(name, (value): value is number => Number.isFinite(value));
+  }
+
+  /** The number called `name`, or null if the server sent null. */
+  numberOrNull(name: string): number | null {
+    return this.#fields[name] === null ? null : this.number(name);
+  }
+
   /** A number from 0 to 1. */
   share(name: string): number {
     return this.#expect(
@@ -121,6 +131,15 @@ export class Fields {
       throw new NotUnderstood(`${this.#name} does not have ${length} counts in ${name}`);
     }
     return list;
+  }
+
+  /** A list of `length` counts, each of which may be null. */
+  countOrNullList(name: string, length: number): (number | null)[] {
+    const list = this.list(name);
+    if (list.length !== length || !list.every((it) => it === null || isCount(it))) {
+      throw new NotUnderstood(`${this.#name} does not have ${length} counts or nulls in ${name}`);
+    }
+    return list as (number | null)[];
   }
 
   /** An object all of whose fields are lists of `length` counts. */

@@ -2,10 +2,11 @@
 // part.
 
 import { grouped, utcClock, utcDay } from "../shared/format.js";
-import { Enquiry } from "./enquiry.js";
+import { Enquiry, isAside, type Page, type SideQuestion, type SideTopic } from "./enquiry.js";
 import type { Figures } from "./figures-view.js";
 import type { Answer, Misplaced, Question, Row } from "./protocol.js";
 import type { TimeRange } from "./query.js";
+import type { SidePanel } from "./standing-question.js";
 import type { Summary } from "./summary.js";
 import {
   comparedRange,
@@ -49,7 +50,8 @@ export class FiguresSource {
   readonly #enquiry: Enquiry;
   readonly #events: FiguresSourceEvents;
   readonly #size: number;
-  readonly #pageOf: () => { offset: number; limit: number };
+  readonly #pageOf: () => Page;
+  readonly #panels: Record<SideTopic, SidePanel>;
   #view: View;
   /** The last view whose figures were shown. */
   #applied: View;
@@ -64,18 +66,23 @@ export class FiguresSource {
   #tookMs = 0;
   #timer: ReturnType<typeof setTimeout> | undefined;
 
-  /** `size` is the log's size in bytes, 0 if unknown; `pageOf` returns which lines to show. */
+  /**
+   * `size` is the log's size in bytes, 0 if unknown; `pageOf` returns which lines to show. `panels`
+   * get the answers to their questions.
+   */
   constructor(
     view: View,
     size: number,
     ask: (question: Question) => void,
-    pageOf: () => { offset: number; limit: number },
+    pageOf: () => Page,
+    panels: Record<SideTopic, SidePanel>,
     events: FiguresSourceEvents,
   ) {
     this.#view = view;
     this.#applied = wholeOf(view);
     this.#size = size;
     this.#pageOf = pageOf;
+    this.#panels = panels;
     this.#events = events;
     this.#enquiry = new Enquiry(ask, {
       figures: (summary) => {
@@ -93,14 +100,19 @@ export class FiguresSource {
         this.#tell();
       },
       rows: (total, rows) => events.lines(total, rows),
+      side: (topic, answer) => this.#panels[topic].show(answer),
       searching: (topic, fraction) => {
         if (topic === "figures" && !isSameQuery(this.#view, this.#applied)) {
           events.pending(true, fraction);
+        } else if (isAside(topic)) {
+          this.#panels[topic].showProgress(fraction);
         }
       },
       refused: (topic, message, at) => {
         if (topic === "rows") {
           events.linesRefused(message);
+        } else if (isAside(topic)) {
+          this.#panels[topic].refuse(sentence(message));
         } else if (topic === "figures") {
           this.#refuse(message, at);
         } else {
@@ -171,10 +183,18 @@ export class FiguresSource {
     }
   }
 
+  /** Asks a question of a part of the page; null withdraws the question on the topic. */
+  askAside(topic: SideTopic, question: SideQuestion | null): void {
+    if (question === null) {
+      this.#enquiry.drop(topic);
+    } else {
+      this.#enquiry.askAside(question);
+    }
+  }
+
   /** Requests another page of lines. */
   turnPage(): void {
-    const { offset, limit } = this.#pageOf();
-    this.#enquiry.askForRows(queryOf(this.#view), offset, limit);
+    this.#enquiry.askForRows(queryOf(this.#view), this.#pageOf());
   }
 
   stop(): void {
@@ -256,4 +276,9 @@ export function reachOf({ filterable }: Summary): string {
   }
   const from = `${utcDay(since)} ${utcClock(since)} UTC`;
   return `the server keeps the newest ${grouped(requests)} requests, from ${from} on; these figures cover only those`;
+}
+
+/** Makes a sentence of a reason. */
+export function sentence(text: string): string {
+  return text === "" ? "" : `${text.charAt(0).toUpperCase()}${text.slice(1)}.`;
 }

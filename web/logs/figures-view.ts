@@ -2,8 +2,11 @@
 
 import { element, setText } from "../shared/page.js";
 import { BytesChart } from "./bytes-chart.js";
+import { ChangesPanel } from "./changes-panel.js";
 import { damageNote } from "./damage.js";
+import type { SideQuestion, SideTopic } from "./enquiry.js";
 import { FilterBar } from "./filter-bar.js";
+import { LatencyOverTime } from "./latency-over-time.js";
 import { LatencyPanel } from "./latency.js";
 import { LinesTable } from "./lines-table.js";
 import { OverviewStrip } from "./overview-strip.js";
@@ -16,6 +19,8 @@ import { RequestsChart } from "./requests-chart.js";
 import type { Summary } from "./summary.js";
 import { clearTotals, showTotals } from "./totals.js";
 import { clearUnparsedLines, showUnparsedLines } from "./unparsed-lines.js";
+import { ValuesPanel } from "./values-panel.js";
+import type { Choose } from "./value-table.js";
 import { comparedRange, type View, withMore, withToggled } from "./view.js";
 
 /** The current figures of a log. */
@@ -34,6 +39,8 @@ export interface Figures {
 export interface FiguresViewEvents {
   /** The user chose another view. */
   view(view: View): void;
+  /** A part of the page asks a question; null withdraws it. */
+  aside(topic: SideTopic, question: SideQuestion | null): void;
   /** The user requested another page of lines. */
   lines(): void;
 }
@@ -41,6 +48,8 @@ export interface FiguresViewEvents {
 export class FiguresView {
   readonly chart: RequestsChart;
   readonly lines: LinesTable;
+  /** The parts of the page that ask questions of their own. */
+  readonly asides: { changes: ChangesPanel; latency: LatencyOverTime; values: ValuesPanel };
   readonly #strip: OverviewStrip;
   readonly #range: RangeBar;
   readonly #filters: FilterBar;
@@ -68,8 +77,16 @@ export class FiguresView {
       comparison: (comparison) => change({ comparison }),
     });
     this.#filters = new FilterBar({ change: (filters) => change({ filters }) });
+    const choose: Choose = (choice) => events.view(withToggled(this.#view, choice));
+    const asker = (topic: SideTopic) => (question: SideQuestion | null) =>
+      events.aside(topic, question);
+    this.asides = {
+      changes: new ChangesPanel({ ask: asker("changes"), choose }),
+      latency: new LatencyOverTime(asker("latency")),
+      values: new ValuesPanel({ ask: asker("values"), choose }),
+    };
     this.#panels = new Panels({
-      choose: (choice) => events.view(withToggled(this.#view, choice)),
+      choose,
       more: (panel) => events.view(withMore(this.#view, panel)),
     });
     this.showView(view, undefined);
@@ -84,7 +101,15 @@ export class FiguresView {
     this.#strip.mark(view.range, comparedRange(view));
   }
 
-  show({ whole, shown, compared, fraction, isFinal }: Figures): void {
+  /** Lets the parts of the page ask about the chosen view. */
+  askAside(view: View): void {
+    for (const panel of Object.values(this.asides)) {
+      panel.showView(view);
+    }
+  }
+
+  show(figures: Figures): void {
+    const { whole, shown, compared, fraction, isFinal } = figures;
     document.body.dataset["figures"] = "some";
     const { range, filters, more } = this.#view;
     this.#filters.showRefusal(whole.filterable.refusal);
@@ -95,6 +120,9 @@ export class FiguresView {
     this.#panels.show({ summary: shown, compared: compared?.summary, filters, more, isFinal });
     this.#latency.show(shown, compared?.summary);
     this.#bytes.show(shown, range);
+    for (const panel of Object.values(this.asides)) {
+      panel.handleFigures(figures);
+    }
     showUnparsedLines(whole);
     setText(element("damage"), damageNote(whole.damaged));
   }
@@ -124,6 +152,7 @@ export class FiguresView {
     document.body.dataset["figures"] = "none";
     clearTotals();
     this.chart.clear();
+    Object.values(this.asides).forEach((panel) => panel.clear());
     this.#strip.clear();
     this.#panels.clear();
     this.#latency.clear();

@@ -2,16 +2,19 @@
 
 import { grouped } from "../shared/format.js";
 import { create, element, setText } from "../shared/page.js";
+import type { Page } from "./enquiry.js";
+import { setHighlighted } from "./highlight.js";
 import type { Row } from "./protocol.js";
 import { visible } from "./visible.js";
 
 /** Lines on one page. */
-export const PAGE_LINES = 25;
+const PAGE_LINES = 25;
 /** An empty table has the height of this many rows, for the reason why it is empty. */
 const ROWS_IF_EMPTY = 3;
 
 export class LinesTable {
   readonly #body = element("lines");
+  readonly #search = element("lines-search") as HTMLInputElement;
   readonly #turn: () => void;
   #offset = 0;
   #total = 0;
@@ -34,12 +37,16 @@ export class LinesTable {
     ] as const) {
       element(id).addEventListener("click", () => this.#go(step));
     }
+    this.#search.addEventListener("input", () => {
+      this.rewind();
+      this.#turn();
+    });
     this.clear();
   }
 
-  /** The number of lines before the page. */
-  get offset(): number {
-    return this.#offset;
+  /** Which lines are shown. */
+  get page(): Page {
+    return { containing: this.#search.value, offset: this.#offset, limit: PAGE_LINES };
   }
 
   /** Returns to the first page because another selection is shown. */
@@ -54,7 +61,8 @@ export class LinesTable {
       const row = rows[i];
       if (number !== undefined && text !== undefined) {
         setText(number, row === undefined ? "" : grouped(row.line));
-        setText(text, visible(row?.text ?? ""));
+        setHighlighted(text, visible(row?.text ?? ""), this.#search.value);
+        child.ariaHidden = row === undefined ? "true" : null;
         // A single page is as high as its lines; the last of several keeps the buttons in place.
         (child as HTMLElement).hidden = total < PAGE_LINES && i >= Math.max(total, ROWS_IF_EMPTY);
       }
@@ -65,7 +73,7 @@ export class LinesTable {
       total === 0 ? "" : `${grouped(this.#offset + 1)} to ${grouped(last)} of ${grouped(total)}`,
     );
     element("lines-note").dataset["value"] = String(total);
-    setText(element("lines-empty"), total === 0 ? "No line matches the filters." : "");
+    setText(element("lines-empty"), total === 0 ? this.#whyEmpty() : "");
     this.#enable();
   }
 
@@ -85,6 +93,12 @@ export class LinesTable {
     const lastPage = Math.max(0, Math.floor((this.#total - 1) / PAGE_LINES) * PAGE_LINES);
     this.#offset = Math.max(0, Math.min(lastPage, this.#offset + step));
     this.#turn();
+  }
+
+  #whyEmpty(): string {
+    return this.#search.value === ""
+      ? "No line matches the filters."
+      : "No line that matches the filters contains this text.";
   }
 
   #enable(): void {

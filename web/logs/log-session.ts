@@ -30,7 +30,7 @@ export type Source =
   | { kind: "follow"; name: string }
   /** An upload, by the name in a link. */
   | { kind: "view"; name: string }
-  /** An upload of this tab whose files are not at hand: no more of them will be sent. */
+  /** An upload of this tab whose files are not available, so that the rest cannot be sent. */
   | { kind: "end"; id: string };
 
 /** How a session ended, and how many bytes the server had acknowledged by then. */
@@ -228,9 +228,12 @@ export class LogSession {
       case "searching":
         this.#listener.answer(message);
         break;
+      case "changes":
       case "figures":
+      case "latency":
       case "rates":
       case "rows":
+      case "values":
       case "refused":
         this.#open.delete(message.seq);
         this.#listener.answer(message);

@@ -7,9 +7,8 @@ import { counted } from "../shared/format.js";
 import { element, setText } from "../shared/page.js";
 import { announce } from "./announcer.js";
 import { watchDownloads } from "./downloads.js";
-import { FiguresSource } from "./figures-source.js";
+import { FiguresSource, sentence } from "./figures-source.js";
 import { FiguresView } from "./figures-view.js";
-import { PAGE_LINES } from "./lines-table.js";
 import type { Answer, Question } from "./protocol.js";
 import { RatesPanel } from "./rates.js";
 import type { Summary } from "./summary.js";
@@ -28,6 +27,7 @@ export class LogView {
   constructor(nameOf: () => string, visit = (next: View) => this.show(next)) {
     this.#figures = new FiguresView(this.#view, {
       view: (chosen) => this.change(chosen),
+      aside: (topic, question) => this.#source?.askAside(topic, question),
       lines: () => this.#source?.turnPage(),
     });
     watchDownloads(this.#figures.chart, () => {
@@ -55,8 +55,9 @@ export class LogView {
     const figures = this.#figures;
     figures.clear();
     this.#rates.open(queryOf(this.#view), ask);
-    const pageOf = () => ({ offset: figures.lines.offset, limit: PAGE_LINES });
-    this.#source = new FiguresSource(this.#view, size, ask, pageOf, {
+    const pageOf = () => figures.lines.page;
+    figures.askAside(this.#view);
+    this.#source = new FiguresSource(this.#view, size, ask, pageOf, figures.asides, {
       figures: (shown) => figures.show(shown),
       arrived: ({ requests }) => announce(`${counted(requests, "request")} shown`),
       lines: (total, rows) => figures.showLines(total, rows),
@@ -91,7 +92,7 @@ export class LogView {
     this.#source?.stop();
   }
 
-  /** The log is shown no more. */
+  /** Stops showing the log. */
   close(): void {
     this.stop();
     this.#source = undefined;
@@ -123,7 +124,9 @@ export class LogView {
     this.#figures.lines.rewind();
     this.#figures.showView(chosen, this.#source?.whole);
     this.#source?.handleView(chosen);
-    this.#rates.handleQuery(queryOf(chosen));
+    // After the figures, which are more urgent. If the view was refused, another one is shown.
+    this.#figures.askAside(this.#view);
+    this.#rates.handleQuery(queryOf(this.#view));
   }
 }
 
@@ -132,8 +135,4 @@ function closeMenus(): void {
   for (const menu of document.querySelectorAll<HTMLDetailsElement>("details.menu[open]")) {
     menu.open = false;
   }
-}
-
-function sentence(text: string): string {
-  return text === "" ? "" : `${text.charAt(0).toUpperCase()}${text.slice(1)}.`;
 }

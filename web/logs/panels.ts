@@ -9,6 +9,7 @@ import {
   DISTINCT_ERROR,
   type FirewallEntry,
   type PanelFigures,
+  type PanelName,
   type Summary,
   type ValueCount,
 } from "./summary.js";
@@ -50,8 +51,8 @@ interface ValuePanelSpec {
   /** The heading of the column of values. */
   heading: string;
   rows: number;
-  /** The field of the filter that a click on a value adds; null if filters have no such field. */
-  field: Field | null;
+  /** The field of the filter that a click on a value adds. */
+  field: Field;
   /** The width of the panel, in twelfths of the page. */
   width: number;
   figuresOf(summary: Summary): { top: ValueCount[]; figures?: PanelFigures };
@@ -67,7 +68,7 @@ interface ValuePanelSpec {
   errors?: "4xx" | "5xx";
 }
 
-const named = (field: Exclude<Field, "bot" | "country">) => (summary: Summary) => ({
+const named = (field: PanelName) => (summary: Summary) => ({
   top: summary.panels[field].top,
   figures: summary.panels[field],
 });
@@ -154,7 +155,7 @@ const VALUE_PANELS: ValuePanelSpec[] = [
       id: "browser",
       title: "Browsers",
       heading: "Browser, by agent",
-      field: null,
+      field: "browser",
       rows: SHORT,
       width: 6,
     },
@@ -167,7 +168,7 @@ const VALUE_PANELS: ValuePanelSpec[] = [
       id: "system",
       title: "Systems",
       heading: "Operating system, by agent",
-      field: null,
+      field: "system",
       rows: SHORT,
       width: 6,
     },
@@ -321,7 +322,7 @@ class ValuePanel implements Panel {
         errors === undefined ? { text: humanBytes(bytes), exact: bytes } : { text: "", exact: 0 },
         changeCell(requests, value, before),
       ],
-      choice: field === null ? null : { field, value, exclude: false },
+      choice: { field, value, exclude: false },
     };
   }
 }

@@ -1,9 +1,12 @@
 // The messages of subprotocol linerate.logs.v1, read strictly.
 
+import { type Changes, type ChangesQuery, parseChanges } from "./changes.js";
 import { Fields, NotUnderstood, parseJson } from "./fields.js";
+import { type LatencySeries, parseLatencySeries } from "./latency-series.js";
 import type { Query } from "./query.js";
 import { parseRates, type RateQuery, type Rates } from "./rates-figures.js";
 import { parseSummary, type Summary } from "./summary.js";
+import { type ListQuery, parseValueList, type ValueList } from "./value-list.js";
 
 export const SUBPROTOCOL = "linerate.logs.v1";
 
@@ -24,6 +27,9 @@ export type Answer =
   | { type: "figures"; seq: number; summary: Summary }
   | { type: "rates"; seq: number; rates: Rates }
   | { type: "rows"; seq: number; total: number; rows: Row[] }
+  | { type: "changes"; seq: number; changes: Changes }
+  | { type: "values"; seq: number; list: ValueList }
+  | { type: "latency"; seq: number; latency: LatencySeries }
   /** How much of the log was examined for an answer that takes longer, 0 to 1. */
   | { type: "searching"; seq: number; fraction: number }
   | { type: "refused"; seq: number; code: string; message: string; at?: Misplaced };
@@ -64,7 +70,10 @@ export type ServerMessage =
 export type Question =
   | { type: "query"; seq: number; query: Query }
   | { type: "rates"; seq: number; query: Query; rates: RateQuery }
-  | { type: "rows"; seq: number; query: Query; offset: number; limit: number }
+  | { type: "rows"; seq: number; query: Query; containing: string; offset: number; limit: number }
+  | { type: "changes"; seq: number; query: ChangesQuery }
+  | { type: "values"; seq: number; query: ListQuery }
+  | { type: "latency"; seq: number; query: Query }
   /** Withdraws a question. */
   | { type: "drop"; seq: number };
 
@@ -139,6 +148,24 @@ export function parseServerMessage(text: string): ServerMessage {
           line: row.count("line"),
           text: row.string("text"),
         })),
+      };
+    case "changes":
+      return {
+        type,
+        seq: message.count("seq"),
+        changes: parseChanges(message.object("changes")),
+      };
+    case "values":
+      return {
+        type,
+        seq: message.count("seq"),
+        list: parseValueList(message.object("list")),
+      };
+    case "latency":
+      return {
+        type,
+        seq: message.count("seq"),
+        latency: parseLatencySeries(message.object("latency")),
       };
     case "searching":
       return { type, seq: message.count("seq"), fraction: message.share("fraction") };

@@ -1,8 +1,21 @@
 // A query on a log: a time range, and filters in the server's language (docs/gateway/filters.md).
 
-/** The fields whose values the panels list. */
-export type Field =
-  "address" | "agent" | "bot" | "country" | "host" | "method" | "path" | "referrer" | "status";
+/** The fields whose values are listed. */
+export const FIELDS = [
+  "address",
+  "agent",
+  "bot",
+  "browser",
+  "country",
+  "host",
+  "method",
+  "path",
+  "path_pattern",
+  "referrer",
+  "status",
+  "system",
+] as const;
+export type Field = (typeof FIELDS)[number];
 
 /** A value of a panel, to be shown alone or excluded. */
 export interface Choice {

@@ -21,8 +21,8 @@ export interface ValueRow {
   /** A class name that colours the bar. */
   colour: string;
   cells: Cell[];
-  /** The choice that a click on the row makes; null if it makes none. */
-  choice: Choice | null;
+  /** The choice that a click on the row makes. */
+  choice: Choice;
 }
 
 /** A click or key on a row: show only its value, or hide it. */
@@ -63,8 +63,11 @@ export class ValueTable {
     const head = create("thead");
     const headings = create("tr");
     for (const column of columns) {
-      const heading = create("th", "", column);
-      heading.scope = "col";
+      // An empty heading would be announced.
+      const heading = column === "" ? create("td") : create("th", "", column);
+      if (heading.tagName === "TH") {
+        heading.setAttribute("scope", "col");
+      }
       headings.append(heading);
     }
     const actions = create("th", "values-actions");
@@ -130,7 +133,7 @@ export class ValueTable {
     const button = (target as Element).closest<HTMLButtonElement>("button");
     const row = button?.closest("tr");
     const chosen = row === null || row === undefined ? undefined : this.#rows[row.sectionRowIndex];
-    if (button !== null && chosen !== undefined && chosen.choice !== null) {
+    if (button !== null && chosen !== undefined) {
       this.#current = row?.sectionRowIndex ?? 0;
       this.#choose({ ...chosen.choice, exclude: button.classList.contains("value-exclude") });
     }
@@ -138,7 +141,7 @@ export class ValueTable {
 
   #handleKey(event: KeyboardEvent): void {
     const chosen = this.#rows[this.#current];
-    if ((event.key === "Delete" || event.key === "Backspace") && chosen?.choice) {
+    if ((event.key === "Delete" || event.key === "Backspace") && chosen !== undefined) {
       event.preventDefault();
       this.#choose({ ...chosen.choice, exclude: true });
       return;
@@ -209,18 +212,14 @@ function fill(
   bar.className = `bar ${data?.colour ?? ""}`;
   bar.style.width = `${data === undefined ? 0 : (100 * data.length) / Math.max(1, longest)}%`;
   row.dataset["value"] = data?.label ?? "";
+  row.ariaHidden = data === undefined ? "true" : null;
   setText(meaning, data?.meaning ?? "");
   setLabel(name, visible(data?.label ?? ""));
   for (const it of [name, exclude]) {
     it.hidden = data === undefined;
     it.tabIndex = isCurrent ? 0 : -1;
   }
-  name.classList.toggle("value-fixed", data !== undefined && data.choice === null);
-  if (data !== undefined && data.choice === null) {
-    name.title = visible(data.label);
-    name.removeAttribute("aria-pressed");
-    exclude.hidden = true;
-  } else if (data !== undefined && data.choice !== null) {
+  if (data !== undefined) {
     const isOnly = filters.includes(filterOf({ ...data.choice, exclude: false }));
     const label = visible(data.label);
     name.title = isOnly ? `Show all again, not only ${label}` : `Show only ${label}`;

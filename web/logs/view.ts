@@ -159,10 +159,15 @@ export function comparedRange({ range, comparison }: View): TimeRange | null {
     case "none":
       return null;
     case "previous":
-      return range === null ? null : { from: 2 * range.from - range.until, until: range.from };
+      return range === null ? null : previousOf(range);
     case "range":
       return comparison.range;
   }
+}
+
+/** Returns the period of the same length before a range. */
+export function previousOf({ from, until }: TimeRange): TimeRange {
+  return { from: 2 * from - until, until: from };
 }
 
 /** Adds the filter for a choice in place of its opposite, or removes it if it is already there. */

@@ -13,9 +13,12 @@ mod dictionary;
 mod distinct;
 mod figures;
 mod filter;
+mod groups;
 mod latency;
+mod latency_series;
 mod limits;
 mod overflow;
+mod patterns;
 mod peaks;
 mod ranking;
 mod rates;
@@ -26,11 +29,12 @@ mod search;
 mod tallies;
 mod tally;
 mod timeline;
+mod value_search;
 
 use crate::format::{Format, FormatFit, Parser, Reason};
 use crate::lines::{Line, LineSplitter, Marks};
-use crate::query::{ChangesQuery, Query, QueryError, RateQuery, Rows};
-use crate::summary::{Changes, Damage, Rates, Summary};
+use crate::query::{ChangesQuery, ListQuery, Query, QueryError, RateQuery, Rows, RowsQuery};
+use crate::summary::{Changes, Damage, LatencySeries, Rates, Summary, ValueList};
 pub use batch::Batch;
 use figures::Figures;
 pub use figures::{Answer, Detail, PACKED_REQUESTS_MAX, PackError, UnpackError};
@@ -161,9 +165,7 @@ impl Aggregator {
     pub fn figures(&self, query: &Query) -> Result<Summary, QueryError> {
         match self.complete(self.search(query)?)? {
             Answer::Figures(summary) => Ok(*summary),
-            Answer::Rates(_) | Answer::Rows(_) => {
-                unreachable!("a search for figures finds figures")
-            }
+            _ => unreachable!("a search for figures finds figures"),
         }
     }
 
@@ -177,7 +179,38 @@ impl Aggregator {
     /// Returns an error if a period is empty, if the question exceeds a limit, or if what was kept
     /// of the log cannot answer it.
     pub fn changes(&self, query: &ChangesQuery) -> Result<Changes, QueryError> {
-        self.figures.changes(query)
+        match self.complete(self.search_changes(query)?)? {
+            Answer::Changes(changes) => Ok(*changes),
+            _ => unreachable!("a search for changes finds changes"),
+        }
+    }
+
+    /// Returns the values of a field in the order of a figure, and how long their requests took.
+    ///
+    /// The columns are scanned twice if the log has durations. All values that are tracked are
+    /// sorted, by exact figures.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the field cannot be listed, if the question exceeds a limit, or if what
+    /// was kept of the log cannot answer it.
+    pub fn values(&self, query: &ListQuery) -> Result<ValueList, QueryError> {
+        match self.complete(self.search_values(query)?)? {
+            Answer::Values(values) => Ok(*values),
+            _ => unreachable!("a search for values finds values"),
+        }
+    }
+
+    /// Returns how long the requests that a query selects took over time.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error in the same cases as [`figures`](Self::figures).
+    pub fn latency(&self, query: &Query) -> Result<LatencySeries, QueryError> {
+        match self.complete(self.search_latency(query)?)? {
+            Answer::Latency(latency) => Ok(*latency),
+            _ => unreachable!("a search for latencies finds latencies"),
+        }
     }
 
     /// Returns the clients that exceed a limit of requests, counting the requests that a query
@@ -193,9 +226,7 @@ impl Aggregator {
     pub fn rates(&self, query: &Query, rate: RateQuery) -> Result<Rates, QueryError> {
         match self.complete(self.search_rates(query, rate)?)? {
             Answer::Rates(rates) => Ok(*rates),
-            Answer::Figures(_) | Answer::Rows(_) => {
-                unreachable!("a search for rates finds rates")
-            }
+            _ => unreachable!("a search for rates finds rates"),
         }
     }
 
@@ -205,17 +236,16 @@ impl Aggregator {
         self.figures.refusal()
     }
 
-    /// Returns the lines of the log that a query selects, in order: up to `rows_max` (at most
-    /// 1,000) after skipping the first `offset`. Long lines are truncated to 2,000 characters.
+    /// Returns lines of the log, in order. Long lines are truncated to 2,000 characters.
     ///
     /// # Errors
     ///
     /// Returns an error if the query exceeds a limit or cannot be answered, or if the lines were
     /// not kept: see [`Limits::line_bytes_sum_max`].
-    pub fn rows(&self, query: &Query, offset: u64, rows_max: usize) -> Result<Rows, QueryError> {
-        match self.complete(self.search_rows(query, offset, rows_max)?)? {
+    pub fn rows(&self, query: &RowsQuery) -> Result<Rows, QueryError> {
+        match self.complete(self.search_rows(query)?)? {
             Answer::Rows(rows) => Ok(rows),
-            Answer::Figures(_) | Answer::Rates(_) => unreachable!("a search for lines finds lines"),
+            _ => unreachable!("a search for lines finds lines"),
         }
     }
 
@@ -259,19 +289,29 @@ impl Aggregator {
         self.figures.search(query)
     }
 
+    /// Begins to look for the values that explain the difference between two periods.
+    pub(crate) fn search_changes(&self, query: &ChangesQuery) -> Result<Search, QueryError> {
+        self.figures.search_changes(query)
+    }
+
+    /// Begins to look for the values of a field.
+    pub(crate) fn search_values(&self, query: &ListQuery) -> Result<Search, QueryError> {
+        self.figures.search_values(query)
+    }
+
+    /// Begins to measure how long requests took over time.
+    pub(crate) fn search_latency(&self, query: &Query) -> Result<Search, QueryError> {
+        self.figures.search_latency(query)
+    }
+
     /// Begins to look for the lines that a query selects, as [`rows`](Self::rows) does.
     ///
     /// # Errors
     ///
     /// Returns an error if the query exceeds a limit or cannot be answered, or if lines are not
     /// kept.
-    pub fn search_rows(
-        &self,
-        query: &Query,
-        offset: u64,
-        rows_max: usize,
-    ) -> Result<Search, QueryError> {
-        self.figures.search_rows(query, offset, rows_max)
+    pub fn search_rows(&self, query: &RowsQuery) -> Result<Search, QueryError> {
+        self.figures.search_rows(query)
     }
 
     /// Begins to look for the clients that exceed a limit.
@@ -370,4 +410,5 @@ mod tests {
     mod packed;
     mod queries;
     mod rates;
+    mod values;
 }

@@ -10,16 +10,20 @@ mod constants;
 pub(crate) mod encoding;
 mod error;
 mod field;
+mod list;
 pub(crate) mod ranges;
 mod rate;
+mod rows;
 pub(crate) mod values;
 
 pub use changes::{ChangesQuery, Period};
 pub use error::{FilterError, FilterProblem, QueryError};
 pub use field::Field;
+pub use list::{LISTED_MAX, ListQuery, SortKey};
 pub use rate::{
     RATE_REQUESTS_MAX, RATE_SECONDS_MAX, RateKey, RateLimit, RateLimitError, RateQuery, RuleFormat,
 };
+pub use rows::{LogLine, Rows, RowsQuery};
 
 use condition::Condition;
 
@@ -90,26 +94,6 @@ impl Default for Query {
             top_max: TOP_DEFAULT,
         }
     }
-}
-
-/// Lines of the log that a query selected.
-#[derive(Clone, Debug, Default, Eq, PartialEq, Serialize)]
-#[non_exhaustive]
-pub struct Rows {
-    /// How many lines were selected, whether or not they are in `rows`.
-    pub total: u64,
-    /// The requested lines, in the order of the log.
-    pub rows: Vec<LogLine>,
-}
-
-/// A line of the log.
-#[derive(Clone, Debug, Eq, PartialEq, Serialize)]
-#[non_exhaustive]
-pub struct LogLine {
-    /// The line number, from 1.
-    pub line: u64,
-    /// The line without its end; bytes that aren't UTF-8 are replaced.
-    pub text: String,
 }
 
 #[cfg(test)]

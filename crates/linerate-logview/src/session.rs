@@ -18,8 +18,11 @@
 //! | `{"type":"follow","name":"access.log"}` | instead of `start`: requests the figures of a file that the server reads |
 //! | `{"type":"view","name":"…"}` | instead of `start`: requests the figures of an upload of another connection |
 //! | `{"type":"query","seq":1,"query":{…}}` | requests the figures of some of the requests |
-//! | `{"type":"rows","seq":2,"query":{…},"offset":0,"limit":100}` | requests lines |
-//! | `{"type":"rates","seq":3,"query":{…},"rates":{"limit":{"requests":60,"seconds":60},"by":"address"}}` | asks which clients exceed a limit |
+//! | `{"type":"rows","seq":2,"query":{…},"containing":"","offset":0,"limit":100}` | requests lines: a [`RowsQuery`](crate::query::RowsQuery) |
+//! | `{"type":"changes","seq":3,"query":{"before":{…},"after":{…}}}` | asks what has changed between two periods: a [`ChangesQuery`](crate::query::ChangesQuery) |
+//! | `{"type":"values","seq":4,"query":{"field":"path","by":"bytes"}}` | asks for the values of a field in some order: a [`ListQuery`](crate::query::ListQuery) |
+//! | `{"type":"latency","seq":5,"query":{…}}` | asks how long requests took over time |
+//! | `{"type":"rates","seq":6,"query":{…},"rates":{"limit":{"requests":60,"seconds":60},"by":"address"}}` | asks which clients exceed a limit |
 //! | `{"type":"drop","seq":1}` | withdraws this question; its answer may arrive nevertheless |
 //!
 //! | server sends | meaning |
@@ -32,7 +35,10 @@
 //! | `{"type":"figures","seq":1,"summary":{…}}` | the answer to a `query` |
 //! | `{"type":"searching","seq":1,"fraction":0.5}` | how much of the log was examined for an answer that takes longer; sent a few times a second |
 //! | `{"type":"rows","seq":2,"total":9,"rows":[{"line":17,"text":"…"}]}` | the requested lines, and the total number of matching lines |
-//! | `{"type":"rates","seq":3,"rates":{…}}` | the clients that exceed the limit, [`Rates`](crate::summary::Rates) |
+//! | `{"type":"changes","seq":3,"changes":{…}}` | the values that explain the difference, as [`Changes`](crate::summary::Changes) |
+//! | `{"type":"values","seq":4,"list":{…}}` | the values, as a [`ValueList`](crate::summary::ValueList) |
+//! | `{"type":"latency","seq":5,"latency":{…}}` | how long requests took, as a [`LatencySeries`](crate::summary::LatencySeries) |
+//! | `{"type":"rates","seq":6,"rates":{…}}` | the clients that exceed the limit, as [`Rates`](crate::summary::Rates) |
 //! | `{"type":"refused","seq":1,"code":"bad_filter","message":"…","filter":0,"column":8}` | the question cannot be answered; the session continues. For `bad_filter`, `filter` is the index of the wrong filter, from 0, and `column` the position in characters, from 1 |
 //! | `{"type":"error","code":"too_large","message":"…"}` | the session is over; always the last message |
 //!
@@ -73,9 +79,9 @@ pub use error::SessionError;
 pub use followed::Followed;
 pub use id::SessionId;
 pub use limits::Limits;
-use message::{ClientMessage, ServerMessage};
+use message::{ClientMessage, Question, ServerMessage};
+use question::Questions;
 pub use question::answer;
-use question::{Question, Questions};
 use upload::Upload;
 pub use viewer::{Viewed, Viewer};
 
@@ -459,9 +465,7 @@ impl Session {
     /// including the reply to the text message `text` if there is one.
     pub fn reply_bytes_max(&self, text: Option<&str>) -> usize {
         match text.map(|text| ClientMessage::parse(text, &self.limits)) {
-            Some(Ok(
-                ClientMessage::Query { .. } | ClientMessage::Rates(_) | ClientMessage::Rows(_),
-            )) => ANSWER_WORK_BYTES,
+            Some(Ok(ClientMessage::Ask(_))) => ANSWER_WORK_BYTES,
             _ if !self.due.questions.is_empty() => ANSWER_WORK_BYTES,
             _ => SNAPSHOT_WORK_BYTES,
         }
@@ -477,6 +481,7 @@ impl Session {
 
     fn try_handle_text(&mut self, text: &str, now: Duration) -> Result<(), SessionError> {
         match ClientMessage::parse(text, &self.limits)? {
+            ClientMessage::Ask(question) => self.ask(question),
             ClientMessage::Cancel => {
                 self.end(Outcome::Cancelled, None);
                 Ok(())
@@ -487,9 +492,6 @@ impl Session {
             }
             ClientMessage::Finish => self.finish(now),
             ClientMessage::Follow { name } => self.look_up(Lookup::Follow(name)),
-            ClientMessage::Query { seq, query } => self.ask(Question::Figures { seq, query }),
-            ClientMessage::Rates(wanted) => self.ask(Question::Rates(wanted)),
-            ClientMessage::Rows(wanted) => self.ask(Question::Rows(wanted)),
             ClientMessage::Resume { id } => {
                 let id = SessionId::parse(&id).ok_or(SessionError::UnknownSession)?;
                 self.look_up(Lookup::Resume(id))

@@ -7,12 +7,14 @@
 
 mod bits;
 mod block;
+mod line_search;
 mod lines;
 
 pub(crate) use block::ROWS_MAX as BLOCK_ROWS;
 use block::ROWS_MAX;
 pub(crate) use block::{ADDRESS, AGENT, BYTES_SENT, Block, COLUMNS, DURATION, HOST, METHOD};
 pub(crate) use block::{PATH, REFERRER, Row, STATUS, TEXTS, TIME};
+pub(crate) use line_search::LineSearch;
 pub(crate) use lines::LineStore;
 
 use std::borrow::Cow;

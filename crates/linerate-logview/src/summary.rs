@@ -10,12 +10,14 @@ use crate::format::FormatFit;
 mod changes;
 mod panels;
 mod rates;
+mod values;
 
 pub use changes::{Change, Changes, PeriodTotals};
 pub use panels::{
     Bots, ErrorPaths, Filterable, Firewall, Latency, Panel, Panels, Ranked, RowsKept, Suspect,
 };
 pub use rates::{RateEffect, RateLimited, Rates};
+pub use values::{LatencySeries, ListedValue, ValueLatency, ValueList};
 
 /// The figures of a log, or of the part that has arrived.
 ///

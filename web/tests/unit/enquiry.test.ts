@@ -3,6 +3,7 @@ import { test } from "node:test";
 import { Enquiry } from "../../logs/enquiry.js";
 import type { Question } from "../../logs/protocol.js";
 import type { Query } from "../../logs/query.js";
+import { CHANGES, CHANGES_QUERY } from "./changes.js";
 import { SUMMARY } from "./summary.js";
 
 const query = (from: number): Query => ({ from, until: null, filters: [] });
@@ -14,6 +15,7 @@ function begin() {
     figures: ({ lines }) => heard.push(`figures ${lines}`),
     comparison: ({ lines }) => heard.push(`comparison ${lines}`),
     rows: (total) => heard.push(`rows ${total}`),
+    side: (topic, { type, seq }) => heard.push(`${topic} ${type} ${seq}`),
     searching: (topic, fraction) => heard.push(`${topic} ${fraction}`),
     refused: (topic, message, at) => heard.push(`${topic} ${message} ${at?.filter}`),
   });
@@ -51,15 +53,18 @@ test("an answer is shown even if the same query is asked again", () => {
 
 test("each topic has its turn", () => {
   const { asked, heard, enquiry, answer } = begin();
-  enquiry.askForRows(query(1), 0, 25);
+  enquiry.askForRows(query(1), { containing: "", offset: 0, limit: 25 });
+  enquiry.askAside({ type: "changes", query: CHANGES_QUERY });
   enquiry.askForFigures("comparison", query(2));
   enquiry.askForFigures("figures", query(1));
   enquiry.handleAnswer({ type: "rows", seq: 1, total: 5, rows: [] });
   answer(2, 22);
   const at = { filter: 1, column: 7 };
   enquiry.handleAnswer({ type: "refused", seq: 3, code: "bad_filter", message: "why", at });
-  assert.deepEqual(heard, ["rows 5", "figures 22", "comparison why 1"]);
-  assert.equal(asked.length, 3);
+  enquiry.handleAnswer({ type: "changes", seq: 4, changes: CHANGES });
+  assert.deepEqual(heard, ["rows 5", "figures 22", "comparison why 1", "changes changes 4"]);
+  assert.deepEqual(asked[3], { type: "changes", seq: 4, query: CHANGES_QUERY });
+  assert.equal(asked.length, 4);
 });
 
 test("the answer to a dropped query is not shown", () => {

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { NotUnderstood } from "../../logs/fields.js";
 import { parseServerMessage } from "../../logs/protocol.js";
+import { CHANGES } from "./changes.js";
 import { SUMMARY } from "./summary.js";
 
 function snapshot(change: object): string {
@@ -17,7 +18,8 @@ test("each message of the server is parsed", () => {
     ...misplaced,
     at: { filter: 1, column: 9 },
   });
-  for (const message of [ready, files, refused]) {
+  const changes = { type: "changes", seq: 3, changes: CHANGES };
+  for (const message of [ready, files, refused, changes]) {
     assert.deepEqual(parseServerMessage(JSON.stringify(message)), message);
   }
   assert.deepEqual(parseServerMessage('{"type":"ack","bytes":0}'), { type: "ack", bytes: 0 });
@@ -64,6 +66,12 @@ test("an invalid message is not understood", () => {
     '{"type":"ready","window_bytes":5}',
     '{"type":"files","files":[1]}',
     '{"type":"snapshot","final":true}',
+    JSON.stringify({ type: "changes", seq: 3, changes: { ...CHANGES, difference: null } }),
+    JSON.stringify({
+      type: "changes",
+      seq: 3,
+      changes: { ...CHANGES, values: [{ ...CHANGES.values[0], field: "city" }] },
+    }),
   ]) {
     assert.throws(() => parseServerMessage(text), NotUnderstood, text);
   }

@@ -13,10 +13,11 @@ pub(super) struct Filters {
     /// be repeated; then all filters must be true.
     ///
     /// The language is a subset of CEL, the same as for subscribers' filters: == != < <= > >= in &&
-    /// || ! startsWith endsWith contains size. The string fields are address, agent, bot (as in the
-    /// table of bots), country (two-letter ISO 3166 code; requires --geoip), host, method, path
-    /// (without its query), referrer and status_class ("5xx"); a missing value is "". The number
-    /// fields are bytes_sent, duration_us, status and time (seconds since 1970).
+    /// || ! startsWith endsWith contains size. The string fields are address, agent, bot, browser
+    /// and system (as in the tables of these), country (two-letter ISO 3166 code; requires
+    /// --geoip), host, method, path (without its query), path_pattern ("/user/:id"), referrer and
+    /// status_class ("5xx"); a missing value is "". The number fields are bytes_sent, duration_us,
+    /// status and time (seconds since 1970).
     #[arg(long = "filter", value_name = "EXPRESSION")]
     filters: Vec<String>,
 

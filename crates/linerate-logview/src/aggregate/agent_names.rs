@@ -71,6 +71,16 @@ impl AgentNames {
         self.by_agent.push(self.names.code(name.as_bytes()));
     }
 
+    /// Returns the name in the agent with this code; empty if it has none.
+    pub(super) fn name_of(&self, agent: u32) -> &[u8] {
+        let at = agent.checked_sub(FIRST).map(|at| at as usize);
+        let name = at.and_then(|at| self.by_agent.get(at)).copied();
+        match name.unwrap_or(NONE) {
+            OTHER => OTHER_NAME.as_bytes(),
+            name => self.names.value(name),
+        }
+    }
+
     /// Returns for each agent, in the order of codes, whether `chooses` is true for its name. The
     /// name is empty for agents without one.
     pub(crate) fn of_agents(

@@ -9,27 +9,30 @@ use super::country_codes::CountryCodes;
 use super::dictionaries::{Dictionaries, values};
 use super::dictionary::{NONE, OTHER};
 use super::filter::{Filter, Names};
+use super::groups::Groups;
+use super::latency_series::LatencySeries;
 use super::limits::Limits;
 use super::rates::{RateSearch, RateSizes, RateSource};
 use super::report::Report;
 use super::samples::Samples;
 use super::scan::scan;
-use super::search::{Search, Wanted};
+use super::search::{Comparison, Search, Wanted};
 use super::tallies::Tallies;
-use super::timeline::Timeline;
+use super::timeline::{Span, Timeline};
+use super::value_search::ValueSearch;
 use super::{bots, browsers};
 use crate::excerpt::excerpt;
 use crate::format::{Reason, Record};
-use crate::query::{ChangesQuery, LogLine, Query, QueryError, RateQuery, Rows};
+use crate::query::{
+    ChangesQuery, ListQuery, Query, QueryError, RateQuery, Rows, RowsQuery,
+};
 use crate::store::{ADDRESS, AGENT, HOST, METHOD, Row, TEXTS};
-use crate::store::{LineStore, Store};
-use crate::summary::{Changes, Filterable, Rates, Summary};
+use crate::store::{LineSearch, LineStore, Store};
+use crate::summary::{self, Changes, Filterable, Rates, Summary, ValueList};
 
 pub use packed::{Detail, PACKED_REQUESTS_MAX, PackError, UnpackError};
 
-/// The most lines that are returned at once: more than a page shows.
-const ROWS_MAX: usize = 1_000;
-/// The most characters of each line.
+/// The most characters of each line that is returned.
 const ROW_CHARS_MAX: usize = 2_000;
 
 /// All figures, kept separate from the splitter because it lends out the lines.
@@ -57,12 +60,18 @@ pub(super) struct Figures {
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Answer {
+    /// What has changed between two periods.
+    Changes(Box<Changes>),
     /// The figures of the selected requests.
     Figures(Box<Summary>),
+    /// How long the selected requests took over time.
+    Latency(Box<summary::LatencySeries>),
     /// The clients that exceed a limit.
     Rates(Box<Rates>),
     /// The requested lines.
     Rows(Rows),
+    /// The values of a field.
+    Values(Box<ValueList>),
 }
 
 /// How many requests are counted at a time: few enough to stay in the first-level cache.
@@ -174,43 +183,27 @@ impl Figures {
     pub(super) fn search(&self, query: &Query) -> Result<Search, QueryError> {
         let filter = self.filter(query)?;
         let wanted = Wanted::Figures {
-            tallies: Box::new(Tallies::new(
-                self.timeline_of(&filter),
-                self.limits.minutes_max,
-            )),
+            tallies: Box::new(self.tallies_of(&filter)),
             top_max: query.top_max,
         };
         Ok(Search::new(filter, self.store.stored(), wanted))
     }
 
-    /// Begins to look for the lines that a query selects: up to `rows_max` after the first
-    /// `offset`.
-    pub(super) fn search_rows(
-        &self,
-        query: &Query,
-        offset: u64,
-        rows_max: usize,
-    ) -> Result<Search, QueryError> {
-        if rows_max > ROWS_MAX {
-            return Err(QueryError::TooManyRows {
-                rows: rows_max,
-                rows_max: ROWS_MAX,
-            });
-        }
+    /// Begins to look for lines.
+    pub(super) fn search_rows(&self, query: &RowsQuery) -> Result<Search, QueryError> {
+        query.check()?;
         if !self.lines.is_on() {
             return Err(QueryError::RowsNotKept);
         }
+        let text = &query.containing;
         let wanted = Wanted::Rows {
             requests: Vec::new(),
-            offset,
-            rows_max,
-            text: None,
+            search: (!text.is_empty()).then(|| LineSearch::new(text)),
+            offset: query.offset,
+            rows_max: query.limit,
         };
-        Ok(Search::new(
-            self.filter(query)?,
-            self.store.stored(),
-            wanted,
-        ))
+        let filter = self.filter(&query.query)?;
+        Ok(Search::new(filter, self.store.stored(), wanted))
     }
 
     /// Begins to look for the clients that exceed a limit.
@@ -232,24 +225,34 @@ impl Figures {
         Ok(Search::new(Filter::default(), 0..0, wanted))
     }
 
-    /// Returns the values that explain the difference between two periods.
-    pub(super) fn changes(&self, query: &ChangesQuery) -> Result<Changes, QueryError> {
-        let before = self.counted(&query.of(query.before)?)?;
-        let after = self.counted(&query.of(query.after)?)?;
-        let report = |tallies| self.report_of(tallies, query.top_max);
-        Ok(changes(query, report(&before), report(&after)))
+    /// Begins to look for the values of a field.
+    pub(super) fn search_values(&self, query: &ListQuery) -> Result<Search, QueryError> {
+        let field = query.checked_field()?;
+        let filter = self.filter(&query.selection())?;
+        let groups = Groups::new(field, &self.names())?;
+        let wanted = Wanted::Values(Box::new(ValueSearch::new(field, query, groups)));
+        Ok(Search::new(filter, self.store.stored(), wanted))
     }
 
-    /// Counts the requests that a query selects.
-    fn counted(&self, query: &Query) -> Result<Tallies, QueryError> {
-        let mut search = self.search(query)?;
-        while !self.step(&mut search)? {}
-        match search.wanted {
-            Wanted::Figures { tallies, .. } => Ok(*tallies),
-            Wanted::Rates(_) | Wanted::Rows { .. } => {
-                unreachable!("a search for figures counts")
-            }
-        }
+    /// Begins to measure how long the requests that a query selects took over time.
+    pub(super) fn search_latency(&self, query: &Query) -> Result<Search, QueryError> {
+        let filter = self.filter(query)?;
+        let wanted = Wanted::Latency(Box::new(LatencySeries::new(self.span_of(&filter))));
+        Ok(Search::new(filter, self.store.stored(), wanted))
+    }
+
+    /// Begins to look for the values that explain the difference between two periods.
+    pub(super) fn search_changes(&self, query: &ChangesQuery) -> Result<Search, QueryError> {
+        let before = self.filter(&query.of(query.before)?)?;
+        let after = self.filter(&query.of(query.after)?)?;
+        let comparison = Comparison {
+            query: query.clone(),
+            before: self.tallies_of(&before),
+            after: self.tallies_of(&after),
+            next: Some(after),
+        };
+        let wanted = Wanted::Changes(Box::new(comparison));
+        Ok(Search::new(before, self.store.stored(), wanted))
     }
 
     /// Examines some more requests. Returns the answer once all have been examined.
@@ -271,53 +274,76 @@ impl Figures {
         }
         let step = search.step();
         let (mut numbers, mut rows) = (Vec::new(), Vec::new());
+        let mut are_kept = true;
         // Taken out because the search counts the requests that its filter selects.
         let filter = std::mem::take(&mut search.filter);
         let scanned = scan(&self.store, &filter, step, |number, row| {
             numbers.push(number);
             rows.push(*row);
             if rows.len() >= FRESH_MAX {
-                self.add(search, &mut numbers, &rows);
+                are_kept &= self.add_to(search, &mut numbers, &rows);
                 numbers.clear();
                 rows.clear();
             }
         });
         search.filter = filter;
         scanned.map_err(QueryError::SpillUnreadable)?;
-        self.add(search, &mut numbers, &rows);
-        Ok(search.is_done())
+        are_kept &= self.add_to(search, &mut numbers, &rows);
+        match are_kept {
+            true => Ok(search.end_step(&self.dictionaries)),
+            false => Err(self.rows_full()),
+        }
     }
 
-    /// Adds requests that the filter of a search selects. If the search has a text, only those
-    /// whose lines are kept and contain it are added.
-    fn add(&self, search: &mut Search, numbers: &mut Vec<u64>, rows: &[Row]) {
-        if let Some(text) = search.text() {
-            let lines = self.lines.rows(numbers, |line| text.find(line).is_some());
-            let mut contain = lines.into_iter().map(|(_, contains)| contains);
-            numbers.retain(|_| contain.next() == Some(true));
+    /// Adds selected requests to a search; those whose lines lack the searched text are left out.
+    /// Returns false if some of the lines are not kept.
+    fn add_to(&self, search: &mut Search, numbers: &mut Vec<u64>, rows: &[Row]) -> bool {
+        if let Wanted::Rows {
+            search: Some(text), ..
+        } = &mut search.wanted
+        {
+            let Some(found) = self.lines.containing(numbers, text) else {
+                return false;
+            };
+            let mut found = found.into_iter();
+            numbers.retain(|_| found.next().unwrap_or(false));
         }
         search.add(numbers, rows);
+        true
+    }
+
+    fn rows_full(&self) -> QueryError {
+        QueryError::RowsFull {
+            lines: self.lines.kept(),
+            bytes_max: self.lines.bytes_max(),
+        }
     }
 
     fn answer(&self, search: &Search) -> Result<Answer, QueryError> {
         match &search.wanted {
+            Wanted::Changes(comparison) => {
+                let query = &comparison.query;
+                let report = |tallies| self.report_of(tallies, query.top_max);
+                let found = changes(query, report(&comparison.before), report(&comparison.after));
+                Ok(Answer::Changes(Box::new(found)))
+            }
             Wanted::Figures { tallies, top_max } => {
                 Ok(Answer::Figures(Box::new(self.report(tallies, *top_max))))
             }
+            Wanted::Latency(latency) => Ok(Answer::Latency(Box::new(latency.summary()))),
             Wanted::Rates(rates) => {
                 let rates = rates.answer(self.rate_source(), self.time_step_s)?;
                 Ok(Answer::Rates(Box::new(rates)))
             }
+            Wanted::Values(values) => {
+                let list = values.list(&self.dictionaries);
+                Ok(Answer::Values(Box::new(list)))
+            }
             Wanted::Rows { requests, .. } => {
                 let show = |line: &[u8]| excerpt(line, ROW_CHARS_MAX);
                 let rows = self.lines.rows(requests, show);
-                let line = |(line, text)| LogLine { line, text };
-                let rows: Vec<_> = rows.into_iter().map(line).collect();
                 if rows.len() < requests.len() {
-                    return Err(QueryError::RowsFull {
-                        lines: self.lines.kept(),
-                        bytes_max: self.lines.bytes_max(),
-                    });
+                    return Err(self.rows_full());
                 }
                 let total = search.found();
                 Ok(Answer::Rows(Rows { total, rows }))
@@ -377,13 +403,18 @@ impl Figures {
         self.fresh.clear();
     }
 
-    fn filter(&self, query: &Query) -> Result<Filter, QueryError> {
-        let names = Names {
+    fn names(&self) -> Names<'_> {
+        Names {
             dictionaries: &self.dictionaries,
             bots: &self.bots,
+            browsers: &self.browsers,
+            systems: &self.systems,
             countries: self.countries.as_ref(),
-        };
-        let filter = Filter::new(query, &names, |text| {
+        }
+    }
+
+    fn filter(&self, query: &Query) -> Result<Filter, QueryError> {
+        let filter = Filter::new(query, &self.names(), |text| {
             let others = self.tallies.by_code[text].get(OTHER as usize);
             others.is_some_and(|tally| tally.requests > 0)
         })?;
@@ -406,12 +437,16 @@ impl Figures {
         })
     }
 
+    /// Returns counters of the requests that the filter selects, which are zero.
+    fn tallies_of(&self, filter: &Filter) -> Tallies {
+        Tallies::new(self.timeline_of(filter), self.limits.minutes_max)
+    }
+
     /// Returns an empty timeline of the time that the filter covers, so that the requests it
     /// selects are shown where they are in the log.
     fn timeline_of(&self, filter: &Filter) -> Timeline {
         let buckets_max = self.limits.timeline_buckets_max;
-        let timeline = &self.tallies.timeline;
-        match timeline.span_between(filter.from, filter.last) {
+        match self.span_of(filter) {
             Some(span) => Timeline::of_span(buckets_max, span),
             None => Timeline::new(buckets_max),
         }
@@ -423,6 +458,11 @@ impl Figures {
             browsers: &self.browsers,
             asns: self.limits.asns.as_ref(),
         }
+    }
+
+    /// Returns the time that the filter covers.
+    fn span_of(&self, filter: &Filter) -> Option<Span> {
+        self.tallies.timeline.span_between(filter.from, filter.last)
     }
 
     fn report_of<'a>(&'a self, tallies: &'a Tallies, top_max: usize) -> Report<'a> {

@@ -7,12 +7,13 @@ use super::country_codes::CountryCodes;
 use super::counts::{CLASSES, class};
 use super::dictionaries::Dictionaries;
 use super::dictionary::{Dictionary, FIRST};
+use super::patterns::pattern;
 use crate::query::condition::Condition;
 use crate::query::encoding::{STATUSES, to_time};
 use crate::query::ranges::Ranges;
 use crate::query::values::Values;
 use crate::query::{Field, Query, QueryError};
-use crate::store::{ADDRESS, AGENT, BYTES_SENT, DURATION, STATUS, TEXTS, TIME};
+use crate::store::{ADDRESS, AGENT, BYTES_SENT, DURATION, PATH, STATUS, TEXTS, TIME};
 use set::CodeSet;
 
 /// Selects the requests of a query.
@@ -44,6 +45,8 @@ pub(super) enum Test {
 pub(super) struct Names<'a> {
     pub(super) dictionaries: &'a Dictionaries,
     pub(super) bots: &'a AgentNames,
+    pub(super) browsers: &'a AgentNames,
+    pub(super) systems: &'a AgentNames,
     pub(super) countries: Option<&'a CountryCodes>,
 }
 
@@ -203,10 +206,15 @@ impl Names<'_> {
         has_others: &impl Fn(usize) -> bool,
     ) -> Result<(usize, CodeSet), QueryError> {
         match field {
-            Field::Bot => {
+            Field::Bot | Field::Browser | Field::System => {
                 self.refuse_others(field, AGENT, has_others)?;
+                let names = match field {
+                    Field::Bot => self.bots,
+                    Field::Browser => self.browsers,
+                    _ => self.systems,
+                };
                 let test = values.test();
-                let chosen = self.bots.of_agents(self.dictionaries.of(AGENT), &test);
+                let chosen = names.of_agents(self.dictionaries.of(AGENT), &test);
                 Ok((AGENT, self.set(AGENT, test(b""), &chosen)))
             }
             Field::Country => {
@@ -215,6 +223,13 @@ impl Names<'_> {
                 let test = values.test();
                 let chosen = countries.of_addresses(&test);
                 Ok((ADDRESS, self.set(ADDRESS, test(b""), &chosen)))
+            }
+            Field::PathPattern => {
+                self.refuse_others(field, PATH, has_others)?;
+                let test = values.test();
+                let paths = self.dictionaries.of(PATH).values();
+                let chosen: Vec<bool> = paths.map(|path| test(&pattern(path))).collect();
+                Ok((PATH, self.set(PATH, test(b""), &chosen)))
             }
             Field::StatusClass => {
                 let test = values.test();
@@ -284,8 +299,8 @@ mod tests {
     use super::{Filter, Names, Test};
     use crate::aggregate::Limits;
     use crate::aggregate::agent_names::AgentNames;
-    use crate::aggregate::bots;
     use crate::aggregate::dictionaries::Dictionaries;
+    use crate::aggregate::{bots, browsers};
     use crate::query::{Field, Query, QueryError, TOP_MAX};
     use crate::store::{PATH, STATUS};
 
@@ -298,6 +313,8 @@ mod tests {
         let names = Names {
             dictionaries: &dictionaries,
             bots: &AgentNames::new(bots::name),
+            browsers: &AgentNames::new(browsers::browser),
+            systems: &AgentNames::new(browsers::system),
             countries: None,
         };
         Filter::new(query, &names, |_| others)

@@ -13,7 +13,7 @@ const BUCKETS: usize = (64 - STEPS_BITS as usize + 1) << STEPS_BITS;
 /// How many adjacent buckets are combined for display: 8 bars per doubling.
 const PICTURE_STEPS: usize = 8;
 /// The error that is reported, above 1/128.
-const RELATIVE_ERROR: f64 = 0.01;
+pub(super) const RELATIVE_ERROR: f64 = 0.01;
 
 /// Counts durations in 30 KiB, allocated at the first duration.
 #[derive(Debug, Default)]

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use super::{Cutter, Pool, Worker};
 use crate::aggregate::{Aggregator, Limits};
 use crate::format::Format;
-use crate::query::Query;
+use crate::query::{Query, RowsQuery};
 use crate::summary::Summary;
 
 /// Limits that the log below exceeds.
@@ -71,7 +71,13 @@ fn assert_same(log: &Aggregator, expected: &Aggregator) {
         log.figures(&all).map(without_bytes),
         expected.figures(&all).map(without_bytes)
     );
-    assert_eq!(log.rows(&all, 10, 100), expected.rows(&all, 10, 100));
+    let rows = RowsQuery {
+        query: all,
+        offset: 10,
+        limit: 100,
+        ..RowsQuery::default()
+    };
+    assert_eq!(log.rows(&rows), expected.rows(&rows));
 }
 
 #[test]

@@ -100,6 +100,20 @@ pub enum QueryError {
         /// The limit.
         rows_max: usize,
     },
+    /// The values of this field cannot be listed.
+    #[error(
+        "the field has no list of values; those that have one are {}",
+        Field::LISTED.map(Field::name).join(", ")
+    )]
+    NotListed,
+    /// The text that lines are searched for is too long.
+    #[error("the text to search for has {bytes} bytes; at most {bytes_max} are allowed")]
+    SearchTooLong {
+        /// Its length.
+        bytes: usize,
+        /// The limit.
+        bytes_max: usize,
+    },
     /// More values were requested than a list may have.
     #[error("lists of {top} values were requested; at most {top_max} are allowed")]
     TopTooLong {
@@ -213,7 +227,9 @@ impl QueryError {
             Self::NoAsns => "no_asns",
             Self::NoCountries => "no_countries",
             Self::NoSuchRules { .. } => "no_such_rules",
+            Self::NotListed => "not_listed",
             Self::NotToldApart { .. } => "not_told_apart",
+            Self::SearchTooLong { .. } => "search_too_long",
             Self::SpillFull { .. } => "columns_full",
             Self::SpillUnreadable(_) => "columns_unreadable",
             Self::RowsFull { .. } => "rows_full",

@@ -14,6 +14,10 @@ pub enum Field {
     ///
     /// [`Summary::bots`]: crate::summary::Summary::bots
     Bot,
+    /// The browser, by its name in [`Summary::browsers`]. Empty for programs.
+    ///
+    /// [`Summary::browsers`]: crate::summary::Summary::browsers
+    Browser,
     /// The size of the response in bytes, a number.
     BytesSent,
     /// The country of the address, as its ISO code. Empty if the country is unknown.
@@ -26,32 +30,58 @@ pub enum Field {
     Method,
     /// The path without its query string.
     Path,
+    /// The path with its variable parts replaced: `/user/:id` for `/user/123`.
+    PathPattern,
     /// The `Referer` header.
     Referrer,
     /// The status, a number from 0 to 999.
     Status,
     /// The class of the status: `1xx` to `5xx`, or `other`.
     StatusClass,
+    /// The operating system of the browser, by its name in [`Summary::systems`]. Empty for
+    /// programs.
+    ///
+    /// [`Summary::systems`]: crate::summary::Summary::systems
+    System,
     /// When the request was logged, in seconds since 1970-01-01 UTC.
     Time,
 }
 
 impl Field {
     /// All fields, sorted by name.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 16] = [
         Self::Address,
         Self::Agent,
         Self::Bot,
+        Self::Browser,
         Self::BytesSent,
         Self::Country,
         Self::DurationUs,
         Self::Host,
         Self::Method,
         Self::Path,
+        Self::PathPattern,
         Self::Referrer,
         Self::Status,
         Self::StatusClass,
+        Self::System,
         Self::Time,
+    ];
+
+    /// The fields whose values can be listed.
+    pub const LISTED: [Self; 12] = [
+        Self::Address,
+        Self::Agent,
+        Self::Bot,
+        Self::Browser,
+        Self::Country,
+        Self::Host,
+        Self::Method,
+        Self::Path,
+        Self::PathPattern,
+        Self::Referrer,
+        Self::Status,
+        Self::System,
     ];
 
     /// Returns the field's name in filters.
@@ -60,15 +90,18 @@ impl Field {
             Self::Address => "address",
             Self::Agent => "agent",
             Self::Bot => "bot",
+            Self::Browser => "browser",
             Self::BytesSent => "bytes_sent",
             Self::Country => "country",
             Self::DurationUs => "duration_us",
             Self::Host => "host",
             Self::Method => "method",
             Self::Path => "path",
+            Self::PathPattern => "path_pattern",
             Self::Referrer => "referrer",
             Self::Status => "status",
             Self::StatusClass => "status_class",
+            Self::System => "system",
             Self::Time => "time",
         }
     }

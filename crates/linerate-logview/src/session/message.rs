@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::{Limits, SessionError, Uploads};
 use crate::{
     query::Rows,
-    summary::{Rates, Summary},
+    summary::{Changes, LatencySeries, Rates, Summary, ValueList},
 };
 
 /// A text message from a client.
@@ -16,16 +16,42 @@ use crate::{
 #[serde(tag = "type", rename_all = "lowercase")]
 pub(super) enum ClientMessage {
     Cancel,
-    Drop { seq: u64 },
+    Drop {
+        seq: u64,
+    },
     Finish,
-    Follow { name: String },
-    Query { seq: u64, query: Value },
-    Rates(RatesRequest),
-    Resume { id: String },
-    Rows(RowsRequest),
+    Follow {
+        name: String,
+    },
+    Resume {
+        id: String,
+    },
     Start(StartRequest),
     Stop,
-    View { name: String },
+    View {
+        name: String,
+    },
+    #[serde(untagged)]
+    Ask(Question),
+}
+
+/// A client's question. Its query is parsed when it is answered, so that a malformed one is refused
+/// and the session continues.
+#[derive(Debug, Deserialize)]
+#[serde(tag = "type", rename_all = "lowercase")]
+pub(super) enum Question {
+    /// Asks what has changed between two periods.
+    Changes { seq: u64, query: Value },
+    /// Asks how long requests took over time.
+    Latency { seq: u64, query: Value },
+    /// Asks for the figures of some requests.
+    Query { seq: u64, query: Value },
+    /// Asks which clients exceed a limit.
+    Rates(RatesRequest),
+    /// Asks for lines.
+    Rows(RowsRequest),
+    /// Asks for the values of a field.
+    Values { seq: u64, query: Value },
 }
 
 /// The lines that a client requests.
@@ -33,6 +59,9 @@ pub(super) enum ClientMessage {
 pub(super) struct RowsRequest {
     pub(super) seq: u64,
     pub(super) query: Value,
+    /// A text that the lines must contain; empty if any will do.
+    #[serde(default)]
+    pub(super) containing: String,
     /// How many of the selected lines to skip.
     #[serde(default)]
     pub(super) offset: u64,
@@ -98,6 +127,10 @@ pub(super) enum ServerMessage {
     Ack {
         bytes: u64,
     },
+    Changes {
+        seq: u64,
+        changes: Box<Changes>,
+    },
     Error {
         code: &'static str,
         message: String,
@@ -110,6 +143,10 @@ pub(super) enum ServerMessage {
         files: Vec<String>,
         uploads: Uploads,
         kept_s: u64,
+    },
+    Latency {
+        seq: u64,
+        latency: Box<LatencySeries>,
     },
     Rates {
         seq: u64,
@@ -146,6 +183,10 @@ pub(super) enum ServerMessage {
         #[serde(rename = "final")]
         is_final: bool,
         summary: Box<Summary>,
+    },
+    Values {
+        seq: u64,
+        list: Box<ValueList>,
     },
 }
 
@@ -208,7 +249,7 @@ impl io::Write for BoundedWriter {
 
 #[cfg(test)]
 mod tests {
-    use super::{ClientMessage, ServerMessage};
+    use super::{ClientMessage, Question, ServerMessage};
     use crate::session::{Limits, SessionError};
 
     #[test]
@@ -257,7 +298,13 @@ mod tests {
         let follow = parse(r#"{"type":"follow","name":"a"}"#);
         assert!(matches!(follow, Some(ClientMessage::Follow { name }) if name == "a"));
         let query = parse(r#"{"type":"query","seq":7,"query":{}}"#);
-        assert!(matches!(query, Some(ClientMessage::Query { seq: 7, .. })));
+        let Some(ClientMessage::Ask(Question::Query { seq: 7, .. })) = query else {
+            panic!("not a query: {query:?}");
+        };
+        for kind in ["changes", "latency", "values"] {
+            let question = parse(&format!(r#"{{"type":"{kind}","seq":8,"query":[]}}"#));
+            assert!(matches!(question, Some(ClientMessage::Ask(_))), "{kind}");
+        }
     }
 
     #[test]
@@ -280,6 +327,7 @@ mod tests {
             r#"{"type":"view"}"#,
             r#"{"type":"view","name":7}"#,
             r#"{"type":"query"}"#,
+            r#"{"type":"changes","seq":-1,"query":{}}"#,
             r#"{"type":"finish"}{"type":"finish"}"#,
         ] {
             assert!(parse(text).is_none(), "{text}");

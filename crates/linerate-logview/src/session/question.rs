@@ -2,16 +2,19 @@
 
 use std::{collections::VecDeque, time::Duration};
 
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 use thiserror::Error;
 
 use super::{
     Limits, SessionError,
-    message::{ClientMessage, FilterPosition, RatesRequest, RowsRequest, ServerMessage},
+    message::{
+        ClientMessage, FilterPosition, Question, RatesRequest, RowsRequest, ServerMessage,
+    },
 };
 use crate::{
     aggregate::{Aggregator, Answer, Search},
-    query::{Query, QueryError, RateQuery},
+    query::{QueryError, RowsQuery},
 };
 
 /// The most questions that may wait for answers. A caller that polls after each message has at most
@@ -23,17 +26,6 @@ pub(super) const ANSWER_BYTES_MAX: usize = 16 << 20;
 
 /// How often a client is told how far a search is.
 const REPORT_INTERVAL: Duration = Duration::from_millis(200);
-
-/// A client's question about the figures.
-#[derive(Debug)]
-pub(super) enum Question {
-    /// Asks for the figures of some requests.
-    Figures { seq: u64, query: Value },
-    /// Asks which clients exceed a limit.
-    Rates(RatesRequest),
-    /// Asks for lines.
-    Rows(RowsRequest),
-}
 
 /// Questions that have not been answered yet, in order.
 #[derive(Debug, Default)]
@@ -111,9 +103,12 @@ impl Questions {
             }
             Ok(Some(answer)) => {
                 let message = match answer {
+                    Answer::Changes(changes) => ServerMessage::Changes { seq, changes },
                     Answer::Figures(summary) => ServerMessage::Figures { seq, summary },
+                    Answer::Latency(latency) => ServerMessage::Latency { seq, latency },
                     Answer::Rates(rates) => ServerMessage::Rates { seq, rates },
                     Answer::Rows(rows) => ServerMessage::Rows { seq, rows },
+                    Answer::Values(list) => ServerMessage::Values { seq, list },
                 };
                 let json = message.to_json_within(ANSWER_BYTES_MAX);
                 Some(json.unwrap_or_else(|| Refusal::TooLarge.to_json(seq)))
@@ -128,11 +123,8 @@ impl Questions {
 ///
 /// Returns `None` if the message does not ask anything.
 pub fn answer(log: &Aggregator, message: &str) -> Option<String> {
-    let question = match ClientMessage::parse(message, &Limits::default()).ok()? {
-        ClientMessage::Query { seq, query } => Question::Figures { seq, query },
-        ClientMessage::Rates(request) => Question::Rates(request),
-        ClientMessage::Rows(request) => Question::Rows(request),
-        _ => return None,
+    let Ok(ClientMessage::Ask(question)) = ClientMessage::parse(message, &Limits::default()) else {
+        return None;
     };
     let mut questions = Questions::default();
     questions.push(question).ok()?;
@@ -148,29 +140,43 @@ pub fn answer(log: &Aggregator, message: &str) -> Option<String> {
 
 impl Question {
     fn seq(&self) -> u64 {
-        let (Self::Figures { seq, .. }
+        let (Self::Changes { seq, .. }
+        | Self::Latency { seq, .. }
+        | Self::Query { seq, .. }
         | Self::Rates(RatesRequest { seq, .. })
-        | Self::Rows(RowsRequest { seq, .. })) = self;
+        | Self::Rows(RowsRequest { seq, .. })
+        | Self::Values { seq, .. }) = self;
         *seq
     }
 
     fn begin(self, log: &Aggregator) -> Result<Search, Refusal> {
-        let parsed = |query| serde_json::from_value::<Query>(query).map_err(Refusal::Malformed);
         match self {
-            Self::Figures { query, .. } => log.search(&parsed(query)?),
+            Self::Changes { query, .. } => log.search_changes(&parsed(query)?),
+            Self::Latency { query, .. } => log.search_latency(&parsed(query)?),
+            Self::Query { query, .. } => log.search(&parsed(query)?),
             Self::Rates(RatesRequest { query, rates, .. }) => {
-                let rates = serde_json::from_value::<RateQuery>(rates);
-                log.search_rates(&parsed(query)?, rates.map_err(Refusal::Malformed)?)
+                log.search_rates(&parsed(query)?, parsed(rates)?)
             }
             Self::Rows(RowsRequest {
                 query,
+                containing,
                 offset,
                 limit,
                 ..
-            }) => log.search_rows(&parsed(query)?, offset, limit),
+            }) => log.search_rows(&RowsQuery {
+                query: parsed(query)?,
+                containing,
+                offset,
+                limit,
+            }),
+            Self::Values { query, .. } => log.search_values(&parsed(query)?),
         }
         .map_err(Refusal::Query)
     }
+}
+
+fn parsed<Q: DeserializeOwned>(query: Value) -> Result<Q, Refusal> {
+    serde_json::from_value(query).map_err(Refusal::Malformed)
 }
 
 /// Why a question is not answered.

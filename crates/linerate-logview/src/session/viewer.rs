@@ -6,7 +6,7 @@ use super::{
     ANSWER_WORK_BYTES, Followed, Limits, Outcome, SNAPSHOT_WORK_BYTES, Session, SessionError,
     SessionId,
     message::{ClientMessage, ServerMessage},
-    question::{Question, Questions},
+    question::Questions,
 };
 
 /// The log that a [`Viewer`] sees.
@@ -167,6 +167,7 @@ impl Viewer {
 
     fn try_handle_text(&mut self, text: &str) -> Result<(), SessionError> {
         match ClientMessage::parse(text, &self.limits)? {
+            ClientMessage::Ask(question) => self.questions.push(question),
             ClientMessage::Cancel => {
                 self.end = Some((Outcome::Cancelled, None));
                 Ok(())
@@ -175,11 +176,6 @@ impl Viewer {
                 self.questions.drop(seq);
                 Ok(())
             }
-            ClientMessage::Query { seq, query } => {
-                self.questions.push(Question::Figures { seq, query })
-            }
-            ClientMessage::Rates(wanted) => self.questions.push(Question::Rates(wanted)),
-            ClientMessage::Rows(wanted) => self.questions.push(Question::Rows(wanted)),
             ClientMessage::Finish | ClientMessage::Stop => Err(SessionError::NotStarted),
             ClientMessage::Follow { .. }
             | ClientMessage::Resume { .. }

@@ -2,7 +2,10 @@
 
 use std::io;
 
+use crate::query::LogLine;
 use crate::summary::RowsKept;
+
+use super::line_search::LineSearch;
 
 /// How much text is compressed at once: enough to find repetitions, little enough to decompress for
 /// a single line.
@@ -90,9 +93,9 @@ impl LineStore {
         self.bytes_max
     }
 
-    /// Returns the numbers of the lines of requests, with what `of_line` returns for their texts.
-    /// Requests are numbered from 0 and must be in order. Lines that are not stored are left out.
-    pub(crate) fn rows<T>(&self, requests: &[u64], of_line: impl Fn(&[u8]) -> T) -> Vec<(u64, T)> {
+    /// Returns the lines of requests, which are numbered from 0 and must be in order. Lines that
+    /// are not stored are left out.
+    pub(crate) fn rows(&self, requests: &[u64], show: impl Fn(&[u8]) -> String) -> Vec<LogLine> {
         let mut rows = Vec::with_capacity(requests.len());
         let mut open: Option<(usize, Vec<u8>)> = None;
         for &request in requests.iter().take_while(|&&it| it < self.kept) {
@@ -109,9 +112,40 @@ impl LineStore {
                 }
                 None => (&*self.lines, &*self.text, request - self.before_pending()),
             };
-            rows.extend(row(places, text, at as usize, &of_line));
+            rows.extend(row(places, text, at as usize, &show));
         }
         rows
+    }
+
+    /// Returns which of these requests, which must be in order, have lines with the searched text;
+    /// `None` if the line of one of them is not stored.
+    pub(crate) fn containing(
+        &self,
+        requests: &[u64],
+        search: &mut LineSearch,
+    ) -> Option<Vec<bool>> {
+        let mut pending = None;
+        let found = requests.iter().map(|&request| {
+            if request >= self.kept {
+                return None;
+            }
+            if request >= self.before_pending() {
+                let ends = self.lines.iter().map(|it| it.end as usize);
+                let lines = pending.get_or_insert_with(|| search.of_lines(&self.text, ends));
+                return lines
+                    .get((request - self.before_pending()) as usize)
+                    .copied();
+            }
+            let at = self.blocks.partition_point(|it| it.before <= request) - 1;
+            let block = &self.blocks[at];
+            if search.open.as_ref().is_none_or(|(opened, _)| *opened != at) {
+                let ends = block.lines.iter().map(|it| it.end as usize);
+                search.open = Some((at, search.of_lines(&block.text(), ends)));
+            }
+            let (_, lines) = search.open.as_ref()?;
+            lines.get((request - block.before) as usize).copied()
+        });
+        found.collect()
     }
 
     /// Returns what is kept of a log with `requests` requests.
@@ -204,22 +238,25 @@ fn decompress(_: &[u8], _: usize) -> io::Result<Vec<u8>> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
-fn row<T>(
+fn row(
     places: &[LineEnd],
     text: &[u8],
     at: usize,
-    of_line: impl Fn(&[u8]) -> T,
-) -> Option<(u64, T)> {
+    show: impl Fn(&[u8]) -> String,
+) -> Option<LogLine> {
     let place = places.get(at)?;
     let before = at.checked_sub(1).and_then(|before| places.get(before));
     let start = before.map_or(0, |before| before.end);
     let text = text.get(start as usize..place.end as usize)?;
-    Some((place.line, of_line(text)))
+    Some(LogLine {
+        line: place.line,
+        text: show(text),
+    })
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{BLOCK_BYTES, LineStore};
+    use super::{BLOCK_BYTES, LineSearch, LineStore};
 
     fn show(text: &[u8]) -> String {
         String::from_utf8_lossy(text).into_owned()
@@ -248,12 +285,27 @@ mod tests {
         let wanted = [0, 1, 2, 3_999, 4_000, 7_777, 9_998, 9_999, 10_000];
         let rows = store.rows(&wanted, show);
         assert_eq!(rows.len(), wanted.len() - 1);
-        for ((line, shown), request) in rows.iter().zip(wanted) {
-            assert_eq!((*line, shown), (request * 2 + 1, &text(request)));
+        for (row, request) in rows.iter().zip(wanted) {
+            assert_eq!((row.line, &*row.text), (request * 2 + 1, &*text(request)));
         }
         let summary = store.summary(10_000);
         assert!(summary.complete && !store.summary(10_001).complete);
         assert!(summary.bytes < 10_000 * 40 + 3 * BLOCK_BYTES as u64);
+    }
+
+    #[test]
+    fn lines_with_a_text_are_found_in_full_and_partial_blocks() {
+        let store = store(10_000, 8 << 20);
+        let mut search = LineSearch::new("7 IS THE 5");
+        let all: Vec<u64> = (0..10_000).collect();
+        let found = store.containing(&all, &mut search).unwrap();
+        for (n, found) in (0..).zip(found) {
+            assert_eq!(found, text(n).contains("7 is the 5"), "{n}");
+        }
+        let some = [3, 9_997, 9_999];
+        let each = some.map(|n| text(n).contains("7 is the 5"));
+        assert_eq!(store.containing(&some, &mut search).unwrap(), each);
+        assert_eq!(store.containing(&[9_999, 10_000], &mut search), None);
     }
 
     #[test]
@@ -263,7 +315,7 @@ mod tests {
         assert!((10_000..100_000).contains(&store.kept()));
         let last = store.rows(&[store.kept() - 1, store.kept()], show);
         assert_eq!(last.len(), 1);
-        assert_eq!(last[0].1, text(store.kept() - 1));
+        assert_eq!(last[0].text, text(store.kept() - 1));
         assert!(!store.summary(100_000).complete);
     }
 

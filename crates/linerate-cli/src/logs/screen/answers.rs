@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use linerate_logview::{
     aggregate::{Answer, Search},
-    query::{Query, QueryError},
+    query::{Query, QueryError, RowsQuery},
     summary::Summary,
 };
 
@@ -87,9 +87,14 @@ impl Answers {
                 offset,
             } => {
                 self.lines = None;
-                match log.settled().search_rows(&query, offset, LOADED_MAX) {
-                    Ok(search) if text.is_empty() => self.lines = Some((id, search)),
-                    Ok(search) => self.lines = Some((id, search.with_text(&text))),
+                let wanted = RowsQuery {
+                    query,
+                    containing: text,
+                    offset,
+                    limit: LOADED_MAX,
+                };
+                match log.settled().search_rows(&wanted) {
+                    Ok(search) => self.lines = Some((id, search)),
                     Err(error) => return self.send(lines_refused(id, error)),
                 }
                 Ok(())

@@ -164,7 +164,12 @@ mod tests {
     fn load(excerpt: &mut Excerpt, log: &Aggregator) -> bool {
         let missing = excerpt.missing();
         if let Some(first) = missing {
-            excerpt.load(log.rows(&Query::default(), first, LOADED_MAX).unwrap());
+            let wanted = RowsQuery {
+                offset: first,
+                limit: LOADED_MAX,
+                ..RowsQuery::default()
+            };
+            excerpt.load(log.rows(&wanted).unwrap());
         }
         missing.is_some()
     }

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::queries::{any_query, any_request, log, of_chosen};
 use crate::aggregate::{Aggregator, Detail, Limits, UnpackError};
-use crate::query::{Query, QueryError};
+use crate::query::{Field, ListQuery, Query, QueryError};
 use crate::session;
 
 const EXACT: Detail = Detail {
@@ -43,6 +43,10 @@ fn ask_everything(log: &Aggregator) {
             ..Query::default()
         };
         let _ = log.figures(&query);
+        let _ = log.latency(&query);
+    }
+    for field in Field::LISTED {
+        let _ = log.values(&ListQuery::new(field));
     }
 }
 

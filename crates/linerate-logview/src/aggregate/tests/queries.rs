@@ -4,9 +4,9 @@ use linerate_filter::{Filter, Limits as FilterLimits};
 use proptest::prelude::*;
 use serde_json::json;
 
-use crate::aggregate::{Aggregator, Answer, Limits, bots};
+use crate::aggregate::{Aggregator, Limits, bots, browsers, patterns};
 use crate::format::Format;
-use crate::query::{FilterError, FilterProblem, Query, QueryError};
+use crate::query::{FilterError, FilterProblem, Query, QueryError, RowsQuery};
 use crate::summary::{Filterable, RowsKept, Summary};
 
 /// The format of the lines of these tests.
@@ -58,13 +58,16 @@ impl Request {
             "address": self.address,
             "agent": text(self.agent),
             "bot": bots::name(text(self.agent).as_bytes()).unwrap_or_default(),
+            "browser": browsers::browser(text(self.agent).as_bytes()).unwrap_or_default(),
             "bytes_sent": self.bytes,
             "host": "",
             "method": self.method,
             "path": self.path,
+            "path_pattern": String::from_utf8_lossy(&patterns::pattern(self.path.as_bytes())),
             "referrer": text(self.referrer),
             "status": self.status,
             "status_class": format!("{}xx", self.status / 100),
+            "system": browsers::system(text(self.agent).as_bytes()).unwrap_or_default(),
             "time": DAY + self.time,
         });
         if let Some(ms) = self.duration_ms {
@@ -91,8 +94,14 @@ impl Request {
 /// The start of the day of all requests.
 const DAY: i64 = 1_611_273_600;
 const ADDRESSES: [&str; 3] = ["192.0.2.7", "2001:db8::7", "192.0.2.70"];
-const PATHS: [&str; 5] = ["/", "/a", "/a/b", "/b", "/ä"];
-const AGENTS: [&str; 4] = ["-", "Firefox", "Googlebot/2.1", "xbot"];
+const PATHS: [&str; 6] = ["/", "/a", "/a/b", "/b/7", "/b", "/ä"];
+const AGENTS: [&str; 5] = [
+    "-",
+    "Firefox",
+    "Googlebot/2.1",
+    "xbot",
+    "Mozilla/5.0 (Windows NT 10.0; Win64; x64; rv:84.0) Gecko/20100101 Firefox/84.0",
+];
 
 pub(super) fn any_request() -> impl Strategy<Value = Request> {
     (
@@ -121,17 +130,30 @@ pub(super) fn any_request() -> impl Strategy<Value = Request> {
         )
 }
 
+/// Asks for the lines that a query selects.
+fn rows_of(query: &Query, offset: u64, limit: usize) -> RowsQuery {
+    RowsQuery {
+        query: query.clone(),
+        offset,
+        limit,
+        ..RowsQuery::default()
+    }
+}
+
 /// Returns a comparison of a string field.
 fn any_text() -> impl Strategy<Value = String> {
     let fields = vec![
         "address",
         "agent",
         "bot",
+        "browser",
         "data.host",
         "method",
         "data[\"path\"]",
+        "path_pattern",
         "referrer",
         "status_class",
+        "system",
     ];
     let constants = vec![
         "",
@@ -143,6 +165,8 @@ fn any_text() -> impl Strategy<Value = String> {
         "192.0.2.7",
         "192",
         "bot",
+        "/b/:id",
+        "Windows 10",
         "Googlebot",
         "4xx",
         "Firefox",
@@ -267,7 +291,7 @@ proptest! {
             return Ok(());
         }
         let mut found = found.unwrap();
-        let rows = whole.rows(&query, 0, 1_000).unwrap();
+        let rows = whole.rows(&rows_of(&query, 0, 1_000)).unwrap();
         let lines = rows.rows.iter().map(|row| format!("{}\n", row.text));
         prop_assert_eq!(
             lines.collect::<Vec<_>>(),
@@ -375,7 +399,7 @@ fn rows_are_the_lines_that_a_query_selects() {
         ..Query::default()
     };
     let rows = |offset, rows_max| {
-        let found = log.rows(&query, offset, rows_max).unwrap();
+        let found = log.rows(&rows_of(&query, offset, rows_max)).unwrap();
         assert_eq!(found.total, 100);
         let rows = found.rows.into_iter();
         rows.map(|row| (row.line, row.text)).collect::<Vec<_>>()
@@ -386,26 +410,23 @@ fn rows_are_the_lines_that_a_query_selects() {
         (rows(99, 20), rows(100, 20)),
         (expected[99..].to_vec(), vec![])
     );
-    let with_text = |text, offset| {
-        let mut search = log.search_rows(&query, offset, 5).unwrap().with_text(text);
-        loop {
-            if let Some(Answer::Rows(rows)) = log.advance(&mut search).unwrap() {
-                let lines = rows.rows.iter().map(|row| row.line).collect::<Vec<_>>();
-                return (rows.total, lines);
-            }
-        }
+    let search = RowsQuery {
+        containing: "get /4".to_owned(),
+        ..rows_of(&query, 2, 3)
     };
-    let ends_with_07 = |(line, _): &&(u64, String)| (*line - 1) / 2 % 100 == 7;
-    let expected_lines = expected.iter().filter(ends_with_07).map(|it| it.0);
-    let expected_lines: Vec<_> = expected_lines.collect();
-    assert_eq!(with_text("07 HTTP", 1), (49, expected_lines[2..7].to_vec()));
-    assert_eq!(with_text("GET /7 ", 0), (1, vec![15]));
-    assert_eq!(with_text("no such text", 0), (0, vec![]));
+    let with_text: Vec<_> = expected
+        .iter()
+        .filter(|(_, line)| line.contains("GET /4"))
+        .collect();
+    let found = log.rows(&search).unwrap();
+    assert_eq!(found.total, with_text.len() as u64);
+    let found = found.rows.into_iter().map(|row| (row.line, row.text));
+    assert!(found.eq(with_text[2..5].iter().map(|&it| it.clone())));
     let too_many = QueryError::TooManyRows {
         rows: 1_001,
         rows_max: 1_000,
     };
-    assert_eq!(log.rows(&query, 0, 1_001), Err(too_many));
+    assert_eq!(log.rows(&rows_of(&query, 0, 1_001)), Err(too_many));
     assert!(log.summary().rows_kept.complete);
 }
 
@@ -413,7 +434,7 @@ fn rows_are_the_lines_that_a_query_selects() {
 fn rows_that_were_not_kept_are_refused() {
     let log = Aggregator::new(Limits::default());
     assert_eq!(
-        log.rows(&Query::default(), 0, 1),
+        log.rows(&rows_of(&Query::default(), 0, 1)),
         Err(QueryError::RowsNotKept)
     );
     let limits = Limits {
@@ -425,11 +446,20 @@ fn rows_that_were_not_kept_are_refused() {
     log.handle_input(&line.repeat(9));
     let kept = log.summary().rows_kept;
     assert!((1..9).contains(&kept.lines) && !kept.complete);
-    let found = log.rows(&Query::default(), 0, 1).unwrap();
+    let found = log.rows(&rows_of(&Query::default(), 0, 1)).unwrap();
     assert_eq!((found.total, found.rows[0].line), (9, 1));
     let full = QueryError::RowsFull {
         lines: kept.lines,
         bytes_max: 300,
     };
-    assert_eq!(log.rows(&Query::default(), 0, 9), Err(full));
+    assert_eq!(
+        log.rows(&rows_of(&Query::default(), 0, 9)),
+        Err(full.clone())
+    );
+    // The text may be in a line that was not kept.
+    let search = RowsQuery {
+        containing: "get".to_owned(),
+        ..rows_of(&Query::default(), 0, 1)
+    };
+    assert_eq!(log.rows(&search), Err(full));
 }

@@ -72,6 +72,37 @@ impl Span {
         self.first.div_euclid(self.seconds)
     }
 
+    /// Returns the span with longer buckets, of which at most `buckets_max` are needed.
+    pub(in crate::aggregate) fn with_buckets(mut self, buckets_max: usize) -> Self {
+        while self.len() > buckets_max.max(1) {
+            self.seconds = longer(self.seconds);
+        }
+        self
+    }
+
+    /// Returns the number of buckets.
+    pub(in crate::aggregate) fn len(&self) -> usize {
+        usize::try_from(self.buckets()).unwrap_or(0)
+    }
+
+    /// Returns when the first bucket begins.
+    pub(in crate::aggregate) fn start(self) -> i64 {
+        self.first_number() * self.seconds
+    }
+
+    pub(in crate::aggregate) fn bucket_seconds(self) -> u64 {
+        self.seconds.unsigned_abs()
+    }
+
+    /// Returns the bucket of a time, from 0; `None` if it is not in the span.
+    pub(in crate::aggregate) fn bucket_of(&self, time: i64) -> Option<usize> {
+        if !self.contains(time) {
+            return None;
+        }
+        let bucket = time.div_euclid(self.seconds) - self.first_number();
+        usize::try_from(bucket).ok()
+    }
+
     pub(super) fn contains(&self, time: i64) -> bool {
         (self.first..=self.last).contains(&time)
     }
@@ -145,6 +176,19 @@ mod tests {
         };
         let spans = [0, 719, 720, 3_599, 3_600, 10_799, 10_800, 170_000, 172_800];
         assert_eq!(spans.map(seconds), [1, 1, 5, 5, 15, 15, 60, 60, 120]);
+    }
+
+    #[test]
+    fn buckets_grow_until_few_are_left() {
+        let span = Span::new(90, 3_700, 1, 2_880).unwrap();
+        let few = span.with_buckets(40);
+        assert_eq!((few.seconds, few.len(), few.start()), (120, 31, 0));
+        assert_eq!(
+            [90, 119, 120, 3_700].map(|it| few.bucket_of(it)),
+            [Some(0), Some(0), Some(1), Some(30)]
+        );
+        assert_eq!([89, 3_701].map(|it| few.bucket_of(it)), [None; 2]);
+        assert_eq!(span.with_buckets(0).len(), 1);
     }
 
     #[test]

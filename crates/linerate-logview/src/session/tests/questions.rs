@@ -34,6 +34,74 @@ fn queries_are_answered_during_and_after_the_upload() {
 }
 
 #[test]
+fn changes_between_periods_are_explained() {
+    let line = |minute: u32, path: &str| {
+        format!(
+            "192.0.2.7 - - [22/Jan/2021:01:{minute:02}:05 +0000] \"GET {path} HTTP/1.1\" 200 5\n"
+        )
+    };
+    let log = line(1, "/a") + &line(2, "/a") + &line(2, "/b").repeat(40);
+    let mut client = Client::started(Limits::default(), log.len() as u64);
+    client.send(log.as_bytes());
+    client.finish();
+    let minute = 1_611_277_260;
+    let mut ask = |filters: &[&str]| {
+        let question = json!({"type": "changes", "seq": 6, "query": {
+            "before": {"from": minute, "until": minute + 60},
+            "after": {"from": minute + 60, "until": minute + 120},
+            "filters": filters,
+        }});
+        // Each period is examined in a step of its own.
+        assert!(client.say(&question.to_string()).is_empty());
+        let mut replies = client.replies();
+        assert_eq!(types(&replies), ["changes"]);
+        assert_eq!(replies[0]["seq"], 6);
+        replies[0]["changes"].take()
+    };
+    let all = ask(&[]);
+    assert_eq!(all["difference"], 40.0);
+    assert_eq!(
+        all["values"],
+        json!([{"field": "path", "value": "/b", "before": 0, "after": 40, "share": 1.0}])
+    );
+    let none = ask(&["path == \"/a\""]);
+    assert_eq!(
+        (&none["difference"], &none["values"]),
+        (&json!(0.0), &json!([]))
+    );
+}
+
+#[test]
+fn a_long_comparison_reports_how_far_it_is_in_both_periods() {
+    const REQUESTS: usize = 600_000;
+    let mut client = Client::started(Limits::default(), (REQUESTS * LINE.len()) as u64);
+    client.send(&LINE.repeat(REQUESTS));
+    client.finish();
+    let held = client.session.memory_bytes();
+    let question = json!({"type": "changes", "seq": 5, "query": {
+        "before": {"from": 0, "until": 2_000_000_000},
+        "after": {"from": 0, "until": 2_000_000_000},
+    }});
+    assert!(client.say(&question.to_string()).is_empty());
+    assert!(client.session.memory_bytes() > held);
+    let mut fractions = Vec::new();
+    let changes = loop {
+        client.now += Duration::from_millis(200);
+        let reply = client.session.poll_reply(client.now).unwrap();
+        let reply: Value = serde_json::from_str(&reply).unwrap();
+        match reply["fraction"].as_f64() {
+            Some(fraction) => fractions.push(fraction),
+            None => break reply,
+        }
+    };
+    assert!(fractions.is_sorted(), "{fractions:?}");
+    assert!(fractions.contains(&0.5), "{fractions:?}");
+    assert!(fractions.iter().any(|it| *it > 0.8), "{fractions:?}");
+    assert_eq!(changes["changes"]["after"]["requests"], REQUESTS);
+    assert_eq!(client.session.memory_bytes(), held);
+}
+
+#[test]
 fn unanswerable_query_is_refused_and_the_session_continues() {
     let mut client = Client::started(Limits::default(), LINE.len() as u64);
     for (question, seq, code) in [
@@ -53,6 +121,41 @@ fn unanswerable_query_is_refused_and_the_session_continues() {
             "malformed",
         ),
         (ROWS, 8, "rows_not_kept"),
+        (
+            r#"{"type":"changes","seq":4,"query":{"before":{"from":0,"until":1}}}"#,
+            4,
+            "malformed",
+        ),
+        (
+            r#"{"type":"changes","seq":5,"query":{"before":{"from":0,"until":1},"after":{"from":9,"until":9}}}"#,
+            5,
+            "empty_period",
+        ),
+        (
+            r#"{"type":"changes","seq":6,"query":{"before":{"from":0,"until":1},"after":{"from":8,"until":9},"top_max":1001}}"#,
+            6,
+            "top_too_long",
+        ),
+        (
+            r#"{"type":"values","seq":7,"query":{"field":"path","top_max":201}}"#,
+            7,
+            "top_too_long",
+        ),
+        (
+            r#"{"type":"values","seq":8,"query":{"field":"time"}}"#,
+            8,
+            "not_listed",
+        ),
+        (
+            r#"{"type":"values","seq":9,"query":{"field":"path","by":"p50"}}"#,
+            9,
+            "malformed",
+        ),
+        (
+            r#"{"type":"latency","seq":10,"query":{"filters":["x"]}}"#,
+            10,
+            "bad_filter",
+        ),
     ] {
         let replies = client.say(question);
         assert_eq!(types(&replies), ["refused"]);
@@ -132,19 +235,51 @@ fn invalid_filter_is_refused_with_its_position() {
 }
 
 #[test]
+fn values_and_latencies_are_answered() {
+    let mut client = Client::started(Limits::default(), LINE.len() as u64);
+    client.send(LINE);
+    client.finish();
+    let question = json!({"type": "values", "seq": 1, "query": {
+        "field": "status", "by": "bytes", "ascending": true, "filters": ["status == 200"],
+    }});
+    let replies = client.say(&question.to_string());
+    assert_eq!(types(&replies), ["values"]);
+    assert_eq!(replies[0]["list"]["values"][0]["value"], "200");
+    assert_eq!(replies[0]["list"]["values"][0]["latency"], Value::Null);
+    let replies = client.say(r#"{"type":"latency","seq":2,"query":{}}"#);
+    assert_eq!(types(&replies), ["latency"]);
+    assert_eq!(
+        (
+            &replies[0]["latency"]["counts"],
+            &replies[0]["latency"]["p50_us"]
+        ),
+        (&json!([0]), &json!([null]))
+    );
+}
+
+#[test]
 fn lines_are_kept_on_request() {
     let mut client = Client::new(Limits::default());
     let files = [json!({"name": "a", "size": 3 * LINE.len()})];
     client.say(&json!({"type": "start", "files": files, "rows": true}).to_string());
     client.send(&LINE.repeat(3));
     client.finish();
-    let wanted = json!({"type": "rows", "seq": 4, "query": {}, "offset": 1, "limit": 1});
+    let mut wanted = json!({"type": "rows", "seq": 4, "query": {}, "offset": 1, "limit": 1});
     let replies = client.say(&wanted.to_string());
     let text = std::str::from_utf8(LINE).unwrap().trim_end();
     let rows = [json!({"line": 2, "text": text})];
     assert_eq!(
         replies,
         [json!({"type": "rows", "seq": 4, "total": 3, "rows": rows})]
+    );
+    wanted["containing"] = "hTTp/1".into();
+    assert_eq!(client.say(&wanted.to_string()), replies);
+    wanted["containing"] = "http/1.x".into();
+    assert_eq!(client.say(&wanted.to_string())[0]["total"], 0);
+    wanted["containing"] = "x".repeat(1_025).into();
+    assert_eq!(
+        client.say(&wanted.to_string())[0]["code"],
+        "search_too_long"
     );
 }
 
