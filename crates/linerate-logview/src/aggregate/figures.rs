@@ -23,9 +23,7 @@ use super::value_search::ValueSearch;
 use super::{bots, browsers};
 use crate::excerpt::excerpt;
 use crate::format::{Reason, Record};
-use crate::query::{
-    ChangesQuery, ListQuery, Query, QueryError, RateQuery, Rows, RowsQuery,
-};
+use crate::query::{ChangesQuery, ListQuery, Query, QueryError, RateQuery, Rows, RowsQuery};
 use crate::store::{ADDRESS, AGENT, HOST, METHOD, Row, TEXTS};
 use crate::store::{LineSearch, LineStore, Store};
 use crate::summary::{self, Changes, Filterable, Rates, Summary, ValueList};

@@ -8,9 +8,7 @@ use thiserror::Error;
 
 use super::{
     Limits, SessionError,
-    message::{
-        ClientMessage, FilterPosition, Question, RatesRequest, RowsRequest, ServerMessage,
-    },
+    message::{ClientMessage, FilterPosition, Question, RatesRequest, RowsRequest, ServerMessage},
 };
 use crate::{
     aggregate::{Aggregator, Answer, Search},

@@ -6,8 +6,8 @@ use linerate_logview::{
     summary::{RateEffect, RateLimited, Rates},
 };
 
-use super::Report;
 use super::super::text::{counted, percent, precise_moment};
+use super::Report;
 
 /// Width of everything before the values.
 const NUMBERS_WIDTH: usize = 2 + 10 + 10 + 8 + 9 + 8 + 25 + 2;

@@ -142,7 +142,7 @@ impl Excerpt {
 mod tests {
     use linerate_logview::{
         aggregate::{Aggregator, Limits},
-        query::Query,
+        query::RowsQuery,
     };
 
     use super::{Excerpt, LOADED_MAX, Scroll};

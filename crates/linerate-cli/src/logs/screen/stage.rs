@@ -159,7 +159,7 @@ pub(super) fn twenty_minutes() -> String {
                 "\u{202e}\x1b[2J"
             ][n % 7 % 5],
             match n {
-                _ if n % 3 == 0 => 404,
+                _ if n.is_multiple_of(3) => 404,
                 _ if n % 10 == 1 => 500,
                 _ => 200,
             },

@@ -309,17 +309,15 @@ impl State {
     /// Moves the focus to the next table; from the last one to the chart, and from there to the
     /// first.
     fn focus_next(&mut self) {
-        if self.chart_at.take().is_some() {
-            self.tables.focus_first();
-        } else if !self.tables.focus_next() && !self.focus_chart() {
+        let was_chart = self.chart_at.take().is_some();
+        if was_chart || (!self.tables.focus_next() && !self.focus_chart()) {
             self.tables.focus_first();
         }
     }
 
     fn focus_previous(&mut self) {
-        if self.chart_at.take().is_some() {
-            self.tables.focus_last();
-        } else if !self.tables.focus_previous() && !self.focus_chart() {
+        let was_chart = self.chart_at.take().is_some();
+        if was_chart || (!self.tables.focus_previous() && !self.focus_chart()) {
             self.tables.focus_last();
         }
     }
