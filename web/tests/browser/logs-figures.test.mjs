@@ -65,7 +65,7 @@ test("every panel shows the counts of a Python script", async () => {
     input: readFileSync(log.path),
     maxBuffer: 64 << 20,
   });
-  const figures = JSON.parse(output);
+  const [figures] = JSON.parse(output);
   const { page } = await openLog();
   assert.equal(await figure(page, "requests"), figures.requests);
   assert.equal(await figure(page, "unparsed"), figures.unparsed);
