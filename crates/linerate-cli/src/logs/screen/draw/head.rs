@@ -101,7 +101,7 @@ pub(super) fn totals(state: &State, theme: Theme, width: u16) -> Line<'static> {
     };
     let plain = Style::new();
     let label = match state.filtering.applied.is_all() {
-        true => "requests".to_owned(),
+        true => word(figures.requests, ["request", "requests"]).to_owned(),
         false => {
             // Lines are those of the whole log.
             let all = figures.lines - figures.unparsed - figures.blank;
@@ -119,9 +119,12 @@ pub(super) fn totals(state: &State, theme: Theme, width: u16) -> Line<'static> {
     add(bytes(figures.bytes_sent), "sent", plain);
     let about = |is_exact| if is_exact { "" } else { "about " };
     let (addresses, paths) = (&figures.panels.address, &figures.panels.path);
-    for (values, label) in [(addresses, "addresses"), (paths, "paths")] {
+    for (values, words) in [
+        (addresses, ["address", "addresses"]),
+        (paths, ["path", "paths"]),
+    ] {
         let count = format!("{}{}", about(values.exact), grouped(values.distinct));
-        add(count, label, plain);
+        add(count, word(values.distinct, words), plain);
     }
     if let Some(latency) = figures.latency.as_ref().filter(|it| it.count > 0) {
         add(microseconds(latency.p50_us), "median", plain);
@@ -131,6 +134,14 @@ pub(super) fn totals(state: &State, theme: Theme, width: u16) -> Line<'static> {
         add(grouped(figures.unparsed), "did not parse", plain);
     }
     line
+}
+
+/// Returns the word for one or the word for several.
+const fn word(count: u64, [one, several]: [&'static str; 2]) -> &'static str {
+    match count {
+        1 => one,
+        _ => several,
+    }
 }
 
 /// Returns how many requests have a status of 400 to 599.

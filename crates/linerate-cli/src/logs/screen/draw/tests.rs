@@ -40,6 +40,14 @@ fn the_view_fits_a_terminal_of_80_columns() {
 }
 
 #[test]
+fn one_path_is_not_called_paths() {
+    let mut stage = stage((120, 40));
+    stage.press([Enter]);
+    let screen = stage.screen();
+    assert!(screen.contains("   1 path\n"), "{screen}");
+}
+
+#[test]
 fn a_large_terminal_shows_many_tables_at_once() {
     let screen = stage((200, 50)).screen();
     let tables = [
