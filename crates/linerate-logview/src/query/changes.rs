@@ -89,7 +89,8 @@ impl ChangesQuery {
     }
 }
 
-fn top_default() -> usize {
+/// Returns how many values an answer has unless the question says otherwise.
+pub(super) const fn top_default() -> usize {
     TOP_DEFAULT
 }
 

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Field, Query, QueryError, TOP_DEFAULT};
+use super::{Field, Query, QueryError, TOP_DEFAULT, changes::top_default};
 
 /// The most values of an answer: percentiles take 30 KiB of memory for each.
 pub const LISTED_MAX: usize = 200;
@@ -97,10 +97,6 @@ impl ListQuery {
             top_max: self.top_max,
         }
     }
-}
-
-fn top_default() -> usize {
-    TOP_DEFAULT
 }
 
 #[cfg(test)]
