@@ -3,18 +3,19 @@
 import type { ChangesQuery } from "./changes.js";
 import type { Answer, Misplaced, Question, Row } from "./protocol.js";
 import type { Query } from "./query.js";
+import type { RateQuery } from "./rates-figures.js";
 import type { Summary } from "./summary.js";
 import type { ListQuery } from "./value-list.js";
 
 /** The subjects of queries in the order in which they are asked. */
-const TOPICS = ["figures", "comparison", "changes", "values", "latency", "rows"] as const;
+const TOPICS = ["figures", "comparison", "changes", "values", "latency", "rates", "rows"] as const;
 
 /** The figures shown, those to compare them with, lines, or what a part of the page asks. */
 export type Topic = (typeof TOPICS)[number];
 
 /** Returns whether a part of the page asks on the topic. */
 export function isAside(topic: Topic): topic is SideTopic {
-  return topic === "changes" || topic === "latency" || topic === "values";
+  return topic === "changes" || topic === "latency" || topic === "rates" || topic === "values";
 }
 
 /** Which of the selected lines to show. */
@@ -40,6 +41,7 @@ export interface EnquiryListener {
 export type SideQuestion =
   | { type: "changes"; query: ChangesQuery }
   | { type: "latency"; query: Query }
+  | { type: "rates"; query: Query; rates: RateQuery }
   | { type: "values"; query: ListQuery };
 export type SideTopic = SideQuestion["type"];
 
@@ -116,6 +118,7 @@ export class Enquiry {
         break;
       case "changes":
       case "latency":
+      case "rates":
       case "values":
         this.#listener.side(answer.type, answer);
         break;

@@ -14,6 +14,7 @@ import { Panels } from "./panels.js";
 import type { Misplaced, Row } from "./protocol.js";
 import type { TimeRange } from "./query.js";
 import { RangeBar } from "./range-bar.js";
+import { RatesPanel } from "./rates.js";
 import { spanOnAxis } from "./ranges.js";
 import { RequestsChart } from "./requests-chart.js";
 import type { Summary } from "./summary.js";
@@ -49,7 +50,12 @@ export class FiguresView {
   readonly chart: RequestsChart;
   readonly lines: LinesTable;
   /** The parts of the page that ask questions of their own. */
-  readonly asides: { changes: ChangesPanel; latency: LatencyOverTime; values: ValuesPanel };
+  readonly asides: {
+    changes: ChangesPanel;
+    latency: LatencyOverTime;
+    rates: RatesPanel;
+    values: ValuesPanel;
+  };
   readonly #strip: OverviewStrip;
   readonly #range: RangeBar;
   readonly #filters: FilterBar;
@@ -83,6 +89,7 @@ export class FiguresView {
     this.asides = {
       changes: new ChangesPanel({ ask: asker("changes"), choose }),
       latency: new LatencyOverTime(asker("latency")),
+      rates: new RatesPanel({ ask: asker("rates"), choose }),
       values: new ValuesPanel({ ask: asker("values"), choose }),
     };
     this.#panels = new Panels({

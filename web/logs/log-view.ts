@@ -10,13 +10,11 @@ import { watchDownloads } from "./downloads.js";
 import { FiguresSource, sentence } from "./figures-source.js";
 import { FiguresView } from "./figures-view.js";
 import type { Answer, Question } from "./protocol.js";
-import { RatesPanel } from "./rates.js";
 import type { Summary } from "./summary.js";
-import { fragmentOf, parseView, queryOf, subjectOf, type View, withToggled } from "./view.js";
+import { fragmentOf, parseView, subjectOf, type View } from "./view.js";
 
 export class LogView {
   readonly #figures: FiguresView;
-  readonly #rates = new RatesPanel((choice) => this.change(withToggled(this.#view, choice)));
   #view = parseView(location.hash);
   #source: FiguresSource | undefined;
 
@@ -54,7 +52,6 @@ export class LogView {
     this.#source?.stop();
     const figures = this.#figures;
     figures.clear();
-    this.#rates.open(queryOf(this.#view), ask);
     const pageOf = () => figures.lines.page;
     figures.askAside(this.#view);
     this.#source = new FiguresSource(this.#view, size, ask, pageOf, figures.asides, {
@@ -82,9 +79,7 @@ export class LogView {
   }
 
   handleAnswer(answer: Answer): void {
-    if (!this.#rates.handleAnswer(answer)) {
-      this.#source?.handleAnswer(answer);
-    }
+    this.#source?.handleAnswer(answer);
   }
 
   /** Nothing is asked or answered any more; the figures stay. */
@@ -97,7 +92,6 @@ export class LogView {
     this.stop();
     this.#source = undefined;
     this.#figures.clear();
-    this.#rates.clear();
   }
 
   /** Shows another view and stores it in the address. */
@@ -126,7 +120,6 @@ export class LogView {
     this.#source?.handleView(chosen);
     // After the figures, which are more urgent. If the view was refused, another one is shown.
     this.#figures.askAside(this.#view);
-    this.#rates.handleQuery(queryOf(this.#view));
   }
 }
 

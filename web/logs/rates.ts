@@ -5,8 +5,9 @@ import { counted, grouped, percentage, utcClock, utcDay } from "../shared/format
 import { create, element, setText } from "../shared/page.js";
 import { announce } from "./announcer.js";
 import { saveText } from "./downloads.js";
-import type { Answer, Question } from "./protocol.js";
-import type { Choice, Query } from "./query.js";
+import type { SideQuestion } from "./enquiry.js";
+import type { Figures } from "./figures-view.js";
+import type { Answer } from "./protocol.js";
 import { curveEnds, drawCurve } from "./rates-chart.js";
 import type {
   RateEffect,
@@ -16,10 +17,11 @@ import type {
   Rates,
   RuleFormat,
 } from "./rates-figures.js";
+import { type SidePanel, StandingQuestion } from "./standing-question.js";
+import type { Choose } from "./value-table.js";
+import { queryOf, type View } from "./view.js";
 import { visible } from "./visible.js";
 
-/** Questions of this panel are numbered apart from all others of the page. */
-const FIRST_SEQ = 1_000_000_000;
 /** The most keys that are listed, and the most that are in rules. */
 const LISTED_MAX = 50;
 const RULES_MAX = 1_000;
@@ -38,22 +40,27 @@ const FILES: Record<RuleFormat, string> = {
   nginx: "linerate-nginx.conf",
 };
 
-export class RatesPanel {
-  readonly #choose: (choice: Choice) => void;
+export interface RatesEvents {
+  ask(question: SideQuestion | null): void;
+  /** A value was clicked. */
+  choose: Choose;
+}
+
+export class RatesPanel implements SidePanel {
+  readonly #choose: Choose;
+  readonly #question: StandingQuestion;
   readonly #requests = element("rates-requests") as HTMLInputElement;
   readonly #seconds = element("rates-seconds") as HTMLInputElement;
   readonly #by = element("rates-by") as HTMLSelectElement;
   readonly #program = element("rates-program") as HTMLSelectElement;
-  #ask: ((question: Question) => void) | undefined;
-  #query: Query | undefined;
-  /** The question whose answer is awaited or shown. */
-  #asked: { seq: number; rates: RateQuery } | undefined;
-  #isAwaited = false;
-  #seq = FIRST_SEQ;
+  #view: View | undefined;
+  #figures: Figures | undefined;
+  /** The limit whose effect is shown or awaited. */
+  #asked: RateQuery | undefined;
   #rules = "";
 
-  /** `choose` is called to show only the requests of a value. */
-  constructor(choose: (choice: Choice) => void) {
+  constructor({ ask, choose }: RatesEvents) {
+    this.#question = new StandingQuestion(ask);
     this.#choose = choose;
     element("rates-form").addEventListener("submit", (event) => {
       event.preventDefault();
@@ -67,70 +74,68 @@ export class RatesPanel {
     this.clear();
   }
 
-  /** Begins with another log, whose requests `query` selects. */
-  open(query: Query, ask: (question: Question) => void): void {
-    this.clear();
-    this.#query = query;
-    this.#ask = ask;
+  /** Another view was chosen. */
+  showView(view: View): void {
+    this.#view = view;
+    this.#ask();
   }
 
-  /** Counts other requests, if any were counted before. */
-  handleQuery(query: Query): void {
-    const isSame = JSON.stringify(query) === JSON.stringify(this.#query);
-    this.#query = query;
-    if (this.#asked !== undefined && !isSame) {
-      this.#count();
+  /** Figures of the view have arrived. */
+  handleFigures(figures: Figures): void {
+    this.#figures = figures;
+    this.#ask();
+  }
+
+  show(answer: Answer): void {
+    if (answer.type === "rates" && this.#asked !== undefined) {
+      this.#show(answer.rates, this.#asked);
     }
   }
 
-  /** Shows an answer; returns whether it was to a question of this panel. */
-  handleAnswer(answer: Answer): boolean {
-    if (answer.seq < FIRST_SEQ) {
-      return false;
-    }
-    if (answer.seq === this.#asked?.seq) {
-      if (answer.type === "rates") {
-        this.#show(answer.rates, this.#asked.rates);
-      } else if (answer.type === "refused") {
-        this.#refuse(answer.message);
-      } else if (answer.type === "searching") {
-        this.#tell(`Counting … ${Math.floor(100 * answer.fraction)} %`);
-      }
-      this.#isAwaited &&= answer.type === "searching";
-    }
-    return true;
+  showProgress(fraction: number): void {
+    this.#tell(`Counting … ${Math.floor(100 * fraction)} %`);
   }
 
-  clear(): void {
-    this.#ask = undefined;
-    this.#asked = undefined;
-    this.#isAwaited = false;
-    this.#tell("");
+  refuse(why: string): void {
+    this.#tell(why);
     this.#showRules("");
     element("rates-result").hidden = true;
   }
 
+  clear(): void {
+    this.#figures = undefined;
+    this.#asked = undefined;
+    this.#question.want(null, 0, false);
+    this.refuse("");
+  }
+
+  /** Counts by what is entered. */
   #count(): void {
+    const form = element("rates-form") as HTMLFormElement;
+    if (this.#figures === undefined || !form.reportValidity()) {
+      return;
+    }
     const limit = {
       requests: this.#requests.valueAsNumber,
       seconds: this.#seconds.valueAsNumber,
     };
-    const form = element("rates-form") as HTMLFormElement;
-    if (this.#ask === undefined || this.#query === undefined || !form.reportValidity()) {
+    const by = this.#by.value as RateKey;
+    const program = this.#program.value as RuleFormat | "";
+    this.#asked = program === "" ? { limit, by } : { limit, by, rules: program };
+    this.#ask();
+  }
+
+  #ask(): void {
+    const [figures, rates] = [this.#figures, this.#asked];
+    if (figures === undefined || rates === undefined || this.#view === undefined) {
       return;
     }
-    if (this.#asked !== undefined && this.#isAwaited) {
-      this.#ask({ type: "drop", seq: this.#asked.seq });
+    const top_max = rates.rules === undefined ? LISTED_MAX : RULES_MAX;
+    const query = { ...queryOf(this.#view), top_max };
+    const question: SideQuestion = { type: "rates", query, rates };
+    if (this.#question.want(question, figures.whole.requests, figures.isFinal)) {
+      this.#tell("Counting …");
     }
-    const program = this.#program.value as RuleFormat | "";
-    const by = this.#by.value as RateKey;
-    const rates = program === "" ? { limit, by } : { limit, by, rules: program };
-    this.#seq += 1;
-    this.#asked = { seq: this.#seq, rates };
-    this.#isAwaited = true;
-    this.#tell("Counting …");
-    const top_max = program === "" ? LISTED_MAX : RULES_MAX;
-    this.#ask({ type: "rates", seq: this.#seq, query: { ...this.#query, top_max }, rates });
   }
 
   #show(rates: Rates, { limit, by }: RateQuery): void {
@@ -242,13 +247,6 @@ export class RatesPanel {
     this.#rules = rules;
     setText(element("rates-rules"), rules);
     element("rates-rules-place").hidden = rules === "";
-  }
-
-  #refuse(message: string): void {
-    const text = message.charAt(0).toUpperCase() + message.slice(1);
-    this.#tell(`${text}.`);
-    this.#showRules("");
-    element("rates-result").hidden = true;
   }
 
   #tell(text: string): void {

@@ -12,7 +12,7 @@ export interface SidePanel {
   show(answer: Answer): void;
   /** The answer takes longer; `fraction` of the log was examined. */
   showProgress(fraction: number): void;
-  /** There is no answer, for the server's reason. */
+  /** The server does not answer the question, for this reason. */
   refuse(why: string): void;
 }
 

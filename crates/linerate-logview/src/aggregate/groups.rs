@@ -34,7 +34,7 @@ impl Groups {
     /// Groups requests by a field.
     ///
     /// # Errors
-    /// The field has no values that could be listed, or there is no country database.
+    /// The values of the field cannot be listed, or the country database is missing.
     pub(super) fn new(field: Field, names: &Names<'_>) -> Result<Self, QueryError> {
         let of_agents = |list: &AgentNames| {
             let agents = names.dictionaries.of(AGENT);

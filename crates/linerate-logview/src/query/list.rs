@@ -30,7 +30,7 @@ pub struct ListQuery {
     /// The first moment that is selected, as in a [`Query`].
     #[serde(default)]
     pub from: Option<i64>,
-    /// The first moment that is no longer selected, likewise.
+    /// The first moment after the selected ones, likewise.
     #[serde(default)]
     pub until: Option<i64>,
     /// The expressions that must be true for a request, likewise.

@@ -158,7 +158,7 @@ export class FileUpload {
     return isPossible;
   }
 
-  /** @internal There is no connection, or the server does not have the upload any more. */
+  /** @internal The connection is lost, or the server does not have the upload any more. */
   interrupt(): void {
     this.#files.interrupt();
     if (this.#isSending) {

@@ -57,7 +57,7 @@ export class ResumableLink {
     this.#lostAtMs = undefined;
   }
 
-  /** Sends a message; returns false if there is no connection. */
+  /** Sends a message; returns false while disconnected. */
   send(data: string | Chunk): boolean {
     const isOpen = this.isOpen;
     if (isOpen) {
@@ -97,7 +97,7 @@ export class ResumableLink {
         void this.#handleLoss(reason);
       }
     };
-    // Every error is followed by `close`. Some implementations throw if there is no listener.
+    // Every error is followed by `close`. Some implementations throw if nothing listens for it.
     socket.onerror = () => undefined;
     return socket;
   }

@@ -30,7 +30,7 @@ impl Guard {
     /// Changes the mode.
     ///
     /// # Errors
-    /// Returns an error if there is no terminal that can do this. The mode is then as before.
+    /// Returns an error if the terminal cannot do this. The mode is then as before.
     pub(super) fn enter() -> io::Result<Self> {
         static HOOK: Once = Once::new();
         HOOK.call_once(|| {

@@ -87,15 +87,11 @@ const SUSPECTS: &[Column] = &[
 ];
 const UNPARSED: &[Column] = &[column("line"), column("reason")];
 
-/// What is said about rows that cannot be selected.
-const NOT_A_FIELD: &str = "filters have no field for this; filter by agent instead";
-const NOT_A_REQUEST: &str = "these lines are not requests";
-
 /// Returns all tables that have rows, and the most important ones even if they have none.
 pub(super) fn panels(summary: &Summary) -> Vec<Panel> {
     let of = &summary.panels;
     let total = summary.requests;
-    let field = |name, field, values| of_values(name, Some(field), values, total);
+    let field = |name, field, values| of_values(name, field, values, total);
     let mut panels = vec![
         field("Paths", Field::Path, &of.path),
         field("Addresses", Field::Address, &of.address),
@@ -108,8 +104,8 @@ pub(super) fn panels(summary: &Summary) -> Vec<Panel> {
     panels.extend([
         field("Virtual hosts", Field::Host, &of.host),
         bots(summary),
-        of_values("Browsers", None, &summary.browsers, total),
-        of_values("Systems", None, &summary.systems, total),
+        field("Browsers", Field::Browser, &summary.browsers),
+        field("Systems", Field::System, &summary.systems),
         errors(
             "Paths with client errors",
             &summary.error_paths.client,
@@ -141,11 +137,9 @@ pub(super) fn panels(summary: &Summary) -> Vec<Panel> {
     panels
 }
 
-fn of_values(name: &'static str, field: Option<Field>, values: &Values, total: u64) -> Panel {
+fn of_values(name: &'static str, field: Field, values: &Values, total: u64) -> Panel {
     let mut rows = ranked(field, &values.top, total);
-    if let Some(field) =
-        field.filter(|field| values.none > 0 && !values.top.is_empty() && !field.is_number())
-    {
+    if values.none > 0 && !values.top.is_empty() && !field.is_number() {
         rows.push(Row {
             cells: vec![
                 grouped(values.none),
@@ -184,7 +178,7 @@ fn bots(summary: &Summary) -> Panel {
         name: "Bots",
         note: counted(summary.bots.requests, "request"),
         columns: RANKED,
-        rows: ranked(Some(Field::Bot), &summary.bots.top, summary.requests),
+        rows: ranked(Field::Bot, &summary.bots.top, summary.requests),
     }
 }
 
@@ -193,7 +187,7 @@ fn errors(name: &'static str, rows: &[Ranked], total: u64) -> Panel {
         name,
         note: String::new(),
         columns: RANKED,
-        rows: ranked(Some(Field::Path), rows, total),
+        rows: ranked(Field::Path, rows, total),
     }
 }
 
@@ -202,7 +196,7 @@ fn countries(summary: &Summary) -> Option<Panel> {
         summary.panels.country.as_ref()?,
         summary.country_names.as_ref()?,
     );
-    let mut panel = of_values("Countries", Some(Field::Country), values, summary.requests);
+    let mut panel = of_values("Countries", Field::Country, values, summary.requests);
     for row in &mut panel.rows {
         if let Some(name) = names.get(&row.shown) {
             row.shown = format!("{} {}", row.shown, printable(name));
@@ -211,7 +205,7 @@ fn countries(summary: &Summary) -> Option<Panel> {
     Some(panel)
 }
 
-fn ranked(field: Option<Field>, rows: &[Ranked], total: u64) -> Vec<Row> {
+fn ranked(field: Field, rows: &[Ranked], total: u64) -> Vec<Row> {
     let max = rows.iter().map(|row| row.requests).max().unwrap_or(0);
     let row = |row: &Ranked| Row {
         cells: vec![
@@ -223,10 +217,9 @@ fn ranked(field: Option<Field>, rows: &[Ranked], total: u64) -> Vec<Row> {
         share: row.requests as f64 / max.max(1) as f64,
         shown: printable(&row.value),
         errors: row.errors,
-        target: match field {
-            Some(_) if row.value == "(other)" => Target::None("these are several values"),
-            Some(field) => Target::Value(field, row.value.clone()),
-            None => Target::None(NOT_A_FIELD),
+        target: match row.value.as_str() {
+            "(other)" => Target::None("these are several values"),
+            value => Target::Value(field, value.to_owned()),
         },
     };
     rows.iter().map(row).collect()
@@ -264,7 +257,7 @@ fn unparsed(summary: &Summary) -> Panel {
         share: 0.0,
         shown: printable(&sample.text),
         errors: 0,
-        target: Target::None(NOT_A_REQUEST),
+        target: Target::None("these lines are not requests"),
     });
     let reasons = summary.unparsed_reasons.iter();
     let reasons: Vec<_> = reasons
@@ -292,12 +285,13 @@ mod tests {
         let mut log = Aggregator::new(Limits::default());
         for n in 0..300 {
             let line = format!(
-                "192.0.2.{} - - [22/Jan/2021:01:{:02}:05 +0000] \"GET /a*{} HTTP/1.1\" {} 10 \"{}\" \"Googlebot/{}\"\n",
+                "192.0.2.{} - - [22/Jan/2021:01:{:02}:05 +0000] \"GET /a*{} HTTP/1.1\" {} 10 \"{}\" \"{}{}\"\n",
                 n % 7,
                 n % 60,
                 n % 11,
                 [200, 404, 500][n % 3],
                 ["-", "https://example.org/\u{202e}"][n % 2],
+                ["Googlebot/", "Mozilla/5.0 (X11; Linux x86_64) Firefox/"][n / 2 % 2],
                 n % 5,
             );
             log.handle_input(line.as_bytes());
@@ -334,6 +328,7 @@ mod tests {
         }
         assert!(selected > 40, "{selected}");
         let names: Vec<_> = panels.iter().map(|panel| panel.name).collect();
+        assert!(names.contains(&"Browsers") && names.contains(&"Systems"));
         assert_eq!(names[..3], ["Paths", "Addresses", "Statuses"]);
         assert_eq!(names.last(), Some(&"Lines that did not parse"));
     }

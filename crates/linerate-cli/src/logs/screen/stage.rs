@@ -87,7 +87,7 @@ impl Stage {
         self.press(text.chars().map(KeyCode::Char).chain([KeyCode::Enter]));
     }
 
-    /// Draws, and answers questions until there are no more.
+    /// Draws, and answers all questions.
     pub(super) fn settle(&mut self) {
         loop {
             self.draw(true);

@@ -178,18 +178,11 @@ fn header(name: &str) -> VariableKind {
 
 #[cfg(test)]
 mod tests {
-    use super::super::source;
-    use super::{FormatError, TemplatePart, parts};
+    use super::super::part;
+    use super::{FormatError, parts};
 
     fn texts(format: &str) -> Result<Vec<String>, FormatError> {
-        let source = source::read(format)?;
-        let parts = parts(&source.chars)?.into_iter();
-        Ok(parts
-            .map(|part| match part {
-                TemplatePart::Text(text) => text,
-                TemplatePart::Variable { text, at, .. } => format!("{text}@{at}"),
-            })
-            .collect())
+        part::texts(format, parts)
     }
 
     #[test]

@@ -121,18 +121,11 @@ fn kind(name: &str) -> Option<VariableKind> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::source;
-    use super::{FormatError, SKIPPED, TemplatePart, kind, parts};
+    use super::super::part;
+    use super::{FormatError, SKIPPED, kind, parts};
 
     fn texts(format: &str) -> Result<Vec<String>, FormatError> {
-        let source = source::read(format)?;
-        let parts = parts(&source.chars)?.into_iter();
-        Ok(parts
-            .map(|part| match part {
-                TemplatePart::Text(text) => text,
-                TemplatePart::Variable { text, at, .. } => format!("{text}@{at}"),
-            })
-            .collect())
+        part::texts(format, parts)
     }
 
     #[test]

@@ -64,3 +64,18 @@ pub(super) enum TimeText {
     Iso,
     Pattern(Vec<Item>),
 }
+
+/// Returns the parts of a format, variables with their position.
+#[cfg(test)]
+pub(super) fn texts(
+    format: &str,
+    parts: impl Fn(&[super::source::PlacedChar]) -> Result<Vec<TemplatePart>, super::FormatError>,
+) -> Result<Vec<String>, super::FormatError> {
+    let source = super::source::read(format)?;
+    let parts = parts(&source.chars)?.into_iter();
+    let shown = parts.map(|part| match part {
+        TemplatePart::Text(text) => text,
+        TemplatePart::Variable { text, at, .. } => format!("{text}@{at}"),
+    });
+    Ok(shown.collect())
+}

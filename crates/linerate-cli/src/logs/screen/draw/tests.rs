@@ -95,7 +95,7 @@ fn a_small_terminal_shows_rows_and_keys() {
     for expected in ["Paths", "requests", "▸", "Enter filter"] {
         assert!(screen.contains(expected), "{expected:?} in\n{screen}");
     }
-    // There is no chart to move to.
+    // The chart does not fit, so that it cannot have the focus.
     let mut stage = stage((40, 10));
     stage.press([Char('t')]);
     assert!(stage.screen().contains("no chart"));

@@ -223,16 +223,17 @@ fn lines_of_the_selected_requests_are_shown_and_searched() {
 
 #[test]
 fn what_cannot_be_selected_says_why() {
-    let mut stage = stage();
+    let log = format!("{}not a request\n", twenty_minutes());
+    let mut stage = Stage::new(&log, SIZE);
     let names = stage.state.tables.panels().iter().map(|it| it.name);
     let place = names
         .into_iter()
-        .position(|name| name == "Browsers")
+        .position(|name| name == "Lines that did not parse")
         .unwrap();
     stage.press(vec![Tab; place].into_iter().chain([Enter]));
     assert!(stage.state.filtering.applied.is_all());
     let text = &stage.state.notice.as_ref().unwrap().text;
-    assert!(text.contains("filter by agent"), "{text}");
+    assert!(text.contains("are not requests"), "{text}");
 }
 
 #[test]

@@ -26,10 +26,6 @@ use crate::{
 /// pause.
 const PROBE_PAUSE: Duration = Duration::from_millis(100);
 
-/// A WebSocket that may continue a session. Others cannot while this exists.
-#[derive(Debug)]
-pub(crate) struct Probe(Arc<PolledSession>);
-
 /// A thread whose other tasks take this long between two turns of a task is busy.
 const ROUND_MIN: Duration = Duration::from_millis(3);
 
@@ -40,6 +36,10 @@ const GATHERED_ROUNDS: u32 = 8;
 
 /// The limit on this wait.
 const GATHERING_MAX: Duration = Duration::from_millis(100);
+
+/// A WebSocket that may continue a session. Others cannot while this exists.
+#[derive(Debug)]
+pub(crate) struct Probe(Arc<PolledSession>);
 
 /// The request that a session serves in one of two ways. The session is lost if this is dropped
 /// before the request has ended: what was or should have been delivered is then unknown.
