@@ -30,14 +30,14 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, state: &mut State, theme: 
     frame.render_widget(head::title(state, theme, title.width), title);
     frame.render_widget(head::filters(state, theme), filters);
     if let Some(excerpt) = &state.excerpt {
-        frame.render_widget(counts(excerpt, state, theme), count);
+        frame.render_widget(counts(excerpt, theme), count);
         frame.render_widget(text(excerpt, theme), lines);
     }
     footer::draw(frame, footer, state, theme);
 }
 
 /// Returns the line that says which lines are visible.
-fn counts(excerpt: &Excerpt, state: &State, theme: Theme) -> Line<'static> {
+fn counts(excerpt: &Excerpt, theme: Theme) -> Line<'static> {
     let mut line = Line::raw(" ");
     match excerpt.total {
         None if excerpt.problem.is_some() => {}
@@ -57,12 +57,6 @@ fn counts(excerpt: &Excerpt, state: &State, theme: Theme) -> Line<'static> {
     if !excerpt.text.is_empty() {
         let text = format!(" that contain {:?}", printable(&excerpt.text));
         line.push_span(Span::raw(text));
-        if let Some(kept) = state.figures.as_ref().map(|it| &it.rows_kept)
-            && !kept.complete
-        {
-            let text = format!(", among the first {} that are kept", grouped(kept.lines));
-            line.push_span(Span::styled(text, theme.dim()));
-        }
     }
     if excerpt.is_loading() && excerpt.total.is_some() {
         line.push_span(Span::styled(" …", theme.dim()));
